@@ -1,7 +1,7 @@
 """``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones.
 
-``python -m bench quality`` compares schedules rather than costs, ``python -m bench kubernetes`` needs a
-control plane, and ``python -m bench soak`` runs for a long time: they have options of their own.
+``python -m bench quality`` and ``python -m bench gpus`` compare schedules rather than costs, ``python -m bench
+kubernetes`` needs a control plane, and ``python -m bench soak`` runs for a long time: they have options of their own.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from bench._support import sizes
 
 #: modules that run only by name, with options of their own
 _BY_NAME = {
+    "gpus": "bench.gpus",
     "quality": "bench.quality",
     "kubernetes": "bench.kubernetes",
     "soak": "bench._kubernetes.soak",

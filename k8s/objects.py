@@ -303,8 +303,12 @@ class SchedulingPolicy(_Struct):
     gang: GangPolicy | None = None
 
 
+class TopologyConstraint(_Struct):
+    key: str = ""
+
+
 class SchedulingConstraints(_Struct):
-    topology: tuple[Any, ...] = ()
+    topology: tuple[TopologyConstraint, ...] = ()
 
 
 class PodGroupSpec(_Struct):

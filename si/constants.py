@@ -105,6 +105,10 @@ TAG_ALLOW_PREEMPTION = DOMAIN_YUNIKORN + KEY_ALLOW_PREEMPTION
 TAG_FOREIGN = DOMAIN_YUNIKORN_INTERNAL + KEY_FOREIGN
 """Marks an allocation of another scheduler (X19). Current RMs leave the domain out."""
 
+TAG_DEVICES = "devices"
+"""The units of shared devices that an allocation has: ``nvidia.com/gpu=0,3``, several types with ``;``
+between them (Q14). The scheduler sets it, and reads it when the allocation is reported again."""
+
 
 class TagKey(NamedTuple):
     """The parts of a tag key (I35): ``kubernetes.io/`` ``meta/`` ``namespace``.

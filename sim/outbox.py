@@ -170,6 +170,7 @@ class Outbox:
         message.applicationID = run.key
         if job.walltime_s is not None and self._options.expected_runtime:
             message.tags[_EXPECTED_RUNTIME] = str(job.walltime_s)
+        message.tags.update(job.tags)
         if run.gang:
             message.placeholderAsk.CopyFrom(_resource(job.total()))
             message.gangSchedulingStyle = self._options.gang_style

@@ -26,6 +26,8 @@ def queue_configuration(
         "    nodesortpolicy:",
         f"      type: {node_sort}",
         *([weights] if any(GPU in node.resources for node in workload.nodes) else []),
+        *(["    devices:"] if workload.shared else []),
+        *(f"      - {{name: {name}, shared: true}}" for name in workload.shared),
         "    queues:",
         "      - name: root",
         "        submitacl: '*'",

@@ -1,7 +1,5 @@
 """What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted."""
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 from pathlib import Path

@@ -172,7 +172,9 @@ def _of_application(app: Application) -> _OfApplication:
 
 def _of_node(node: Node) -> _OfNode:
     planned = [a.planned_more for a in node.allocations if a.state in allocation_fsm.AHEAD]
-    return _OfNode(tuple(node.total), tuple(node.allocated), _total(planned))
+    without_units = node.partition.registry.without_units
+    allocated, replacing = without_units(node.allocated), without_units(_total(planned))
+    return _OfNode(tuple(node.total), tuple(allocated), tuple(replacing))
 
 
 def _total(vectors: Iterable[Vector]) -> Vector:

@@ -254,7 +254,8 @@ def _allocated_differs(sums: _Sums) -> Iterator[str]:
     partition, planned = sums.partition, sums.planned()
     held = list(planned)
     add(held, partition.root.allocated)
-    if held != sums.allocated:
+    without_units = partition.registry.without_units
+    if without_units(held) != without_units(sums.allocated):
         text = partition.registry.text
         yield (
             f"{partition.key} root holds {text(partition.root.allocated)}, replacements under way "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.ordering.lanes import LaneSet, LimitLane
+from quadriga.core.resources import units as units_of
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.core.steps.gang import IDLE_TIMER
@@ -91,7 +92,8 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
     on_nodes = _total((node.allocated for node in partition.nodes.values()), size)
     stranded = (tuple([-value for value in a.vector]) for a in partition.waiting.stranded)
     held = _total((partition.root.allocated, *planned, *stranded), size)
-    if held != on_nodes:
+    without_units = partition.registry.without_units
+    if without_units(held) != without_units(on_nodes):
         yield f"V1 root and planned hold {held}, the nodes {on_nodes}"
     yield from _bounds(partition)
     capacity = _total((node.total for node in partition.nodes.values()), size)
@@ -207,6 +209,9 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
     if sums != node.total:
         yield f"V2 node {node.node_id}: {sums} is not its total {node.total}"
     occupied = _total((node.anonymous, *(f.vector for f in node.foreign.values())), size)
+    for device, units in node.partition.registry.shared.items():
+        for at, used in units_of.occupied(units, node.total, occupied[device]):
+            occupied[at] = used
     if occupied != node.occupied:
         yield f"V2 node {node.node_id}: occupied {node.occupied}, others use {occupied}"
     for each in node.foreign.values():
@@ -242,7 +247,9 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
         (app.allocated_placeholder, app.placeholders, []),
     ):
         if held or more:
-            right = book == _total((*(a.vector for a in held.values()), *more), size)
+            right = _total([book], size) == _total(
+                (*(a.vector for a in held.values()), *more), size
+            )
         else:  # true of most applications in a full cluster
             right = not any(book)
         if not right:
@@ -254,7 +261,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
         ),
         size,
     )
-    if waiting != app.pending:
+    if waiting != _total([app.pending], size):
         yield f"V1 application {app.app_id}: pending {app.pending}, its asks want {waiting}"
     for allocation in (*app.allocations.values(), *app.placeholders.values()):
         if allocation not in allocation.node.allocations:

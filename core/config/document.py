@@ -32,6 +32,9 @@ def as_document(configuration: Configuration) -> Document:
 def partition_document(config: PartitionConfig, *, full: bool = False) -> Document:
     """Return one partition. Only the full form contains inherited values and defaults without effect."""
     resolver = {"type": config.user_group_resolver}
+    devices = [
+        {"name": device.name, **_some("shared", device.shared)} for device in config.devices or ()
+    ]
     return {
         "name": config.name,
         "queues": [_queue(config.root, None, full)],
@@ -45,6 +48,8 @@ def partition_document(config: PartitionConfig, *, full: bool = False) -> Docume
             "type": config.node_sort_policy,
             "resourceweights": dict(sorted(config.resource_weights.items())),
         },
+        **_some("topology", list(config.topology)),
+        **({"devices": devices} if config.devices is not None else {}),
         **({"usergroupresolver": resolver} if full or resolver["type"] != "os" else {}),
     }
 

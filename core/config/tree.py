@@ -19,6 +19,8 @@ NODE_SORT_POLICIES: Final = ("fair", "binpacking", "bestfit")
 #: the policy of a partition that names none, wherever its queues are used: served, simulated or checked.
 #: YuniKorn's is ``fair`` (D290)
 DEFAULT_NODE_SORT_POLICY: Final = "bestfit"
+#: resource types that are devices where a partition declares none; further ones end in ``/gpu``
+WELL_KNOWN_DEVICES: Final = ("amd.com/gpu", "gpu", "nvidia.com/gpu")
 #: at most this number of partitions is listed by name
 _NAMED: Final = 5
 
@@ -99,6 +101,15 @@ class PlacementRule:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceConfig:
+    """A resource type that is counted in devices, such as GPUs."""
+
+    name: str
+    shared: bool = False
+    """Whether an ask may take a share of one (Q14). Amounts are in milli of a device then."""
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionConfig:
     """One partition: its queues, its placement rules and its policies."""
 
@@ -114,6 +125,21 @@ class PartitionConfig:
     resource_weights: dict[str, float]
     user_group_resolver: str
     """``os`` or ``ldap``."""
+    topology: tuple[str, ...] = ()
+    """The labels of nodes that name domains, from wide to narrow."""
+    devices: tuple[DeviceConfig, ...] | None = None
+    """The resource types that are devices; None if the partition declares none, not even an empty list."""
+
+    def is_device(self, name: str) -> bool:
+        """Return whether the resource type is a device: a declared one, else one that is well known."""
+        if self.devices is None:
+            return name in WELL_KNOWN_DEVICES or name.endswith("/gpu")
+        return any(name == device.name for device in self.devices)
+
+    @property
+    def shared_devices(self) -> tuple[str, ...]:
+        """The names of the shared devices, in order."""
+        return tuple(sorted(device.name for device in self.devices or () if device.shared))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ def _of_nodes(app: Application, lacks: Sequence[tuple[Shape, int]]) -> _Wait:
     for shape, number in lacks:
         form += ", no room for %s of %s"
         parts += [number, shape.vector]
+    if own.local and own.shortage:
+        event, form = (*event, own.shortage), f"{form}: %s"
+        parts.append(own.shortage)
     reserved = _reserved_for_others(app, lacks)
     if reserved:
         form += "; nodes with room are reserved: %s"

@@ -31,7 +31,6 @@ from quadriga.core.events.records import (
 )
 from quadriga.core.model.account import WILDCARD
 from quadriga.core.model.ask import Ask
-from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.vectors import Vector, minus
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -308,6 +307,7 @@ def allocation_resized(log: EventLog, allocation: Allocation, before: Vector) ->
     more = minus(allocation.vector, before)
     for queue in allocation.ask.app.queue.lineage:
         used, names = queue.allocated, queue.partition.registry.names
+        amount = queue.partition.registry.amount
         over = [
             f"{amount(names[index], used[index])} of {amount(names[index], most)}"
             for index, most in queue.limits

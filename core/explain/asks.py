@@ -17,11 +17,11 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.by_run_time import WHOLE
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
-from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.shapes import Shape, needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.steps import gang
+from quadriga.core.topology.members import MemberPredicate
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
@@ -188,7 +188,13 @@ def _with_remedy(checks: list[Check], change: Change) -> list[Check]:
 def _remembering(kernel: Kernel, ask: Ask) -> Callable[[str], object] | None:
     """The predicates for the ask, called once at most for each node; ``None`` if there are none."""
     predicate = for_explanation(kernel, ask.app.partition.rm.rm_id)
+    if ask.kind.requires.locality is not None and not _is_placed_with_others(ask):
+        predicate = MemberPredicate(ask, predicate)
     return predicate and cache(lambda node_id: predicate(ask.ask_key, node_id, True))
+
+
+def _is_placed_with_others(ask: Ask) -> bool:
+    return ask.group is not None and ask.app.gang.starts_whole(ask.group)
 
 
 def _predicates_of(
@@ -196,7 +202,7 @@ def _predicates_of(
 ) -> tuple[Callable[[Node], bool], str]:
     """Whether the predicates may accept a node for the ask, and what a new node has to meet for them."""
     partition = ask.app.partition
-    if kernel.predicates.get(partition.rm.rm_id) is None:
+    if predicate is None and kernel.predicates.get(partition.rm.rm_id) is None:
         return lambda node: True, ""
     condition = " that the predicates accept"
     if predicate is not None:
@@ -322,10 +328,7 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
             continue  # the gate has been explained
         for at, limit in queue.limits:
             if demand.get(at):
-                kept = 0
-                if whole:
-                    own = app.reserved_headroom
-                    kept = queue.reserved_headroom[at] - (own[at] if at < len(own) else 0)
+                kept = queue.reserved_headroom[at] - app.own_headroom(at) if whole else 0
                 owner = f"queue {queue.path}"
                 yield _amount(
                     ask, "quota", owner, at, limit, queue.allocated, kept, demand[at], whole
@@ -355,6 +358,7 @@ def _amount(
     whole: bool,
 ) -> Check:
     """Return the check of one resource type that a quota or a limit bounds."""
+    amount = ask.app.partition.registry.amount
     name = ask.app.partition.registry.names[at]
     used = usage[at]
     left = limit - used - kept

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quadriga.core.resources.units import room_of_nodes
+
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
@@ -53,5 +55,7 @@ class FreeNodes:
         room = np.full(len(self.nodes), most if not shape.need else np.iinfo(np.int64).max)
         for at, value in shape.need:
             np.minimum(room, self._rows[:, at] // value, out=room)
+        if shape.shares:
+            np.minimum(room, room_of_nodes(shape.shares, self._rows), out=room)
         for at in np.flatnonzero(self.free & (room > 0)).tolist():
             yield self.nodes[at], room.item(at)

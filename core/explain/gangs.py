@@ -9,8 +9,8 @@ from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import PREDICATES
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.resources.amounts import amount
 from quadriga.core.steps import gang
+from quadriga.core.topology.domains import fit, is_local, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,6 +106,11 @@ def of_members(app: Application, members: list[AskGroup]) -> Iterator[Check]:
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
+        if own.local and is_local(members):
+            short = fit(partition, members, own=[node for node in kept if node.open]).shortage
+            said += (
+                f": {text}" if short is not None and (text := words_of(partition, short)) else ""
+            )
         gatherer = partition.waiting.gatherer
         if gatherer is app:
             said += f"; it keeps {len(app.reservations)} nodes for them, {_budget(app)}"
@@ -144,7 +149,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
 
     ``free`` is the room that the gate found there.
     """
-    names = app.partition.registry.names
+    names, amount = app.partition.registry.names, app.partition.registry.amount
     for (index, limit), left in zip(queue.limits, free, strict=True):
         asked = whole[index] if index < len(whole) else 0
         used, kept = queue.allocated[index], queue.reserved_headroom[index]
@@ -154,7 +159,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
+            if (owed := each.own_headroom(index))
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(

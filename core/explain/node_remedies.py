@@ -15,6 +15,8 @@ from quadriga.core.model.node import Node
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.amounts import rounded_up
+from quadriga.core.resources.units import MAX_UNITS, WHOLE, NodeUnits
+from quadriga.core.topology import domains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +54,10 @@ def node_change(
     partition = ask.app.partition
     if ask.required_node and not members:
         return _on_required_node(ask, parts[0][0], rivals)
-    size = _largest(parts, len(partition.registry))
+    if members and domains.is_local(members):
+        own = [each.node for each in ask.app.reservations if each.node.reservation is each]
+        return domains.remedy(partition, members, [node for node in own if node.open])
+    size = _with_units(partition, _largest(parts, len(partition.registry)))
     nodes = _Usable(ask, parts[0][0], bool(members), now)
     number, short = 0, size
     for every in (False, False, True):  # a larger node may be of use to more rivals
@@ -65,6 +70,7 @@ def node_change(
             max(value, rounded_up(name, -(-lack // (number or 1))))
             for name, value, lack in zip(partition.registry.names, size, short, strict=True)
         ]
+        larger = _with_units(partition, larger)
         if larger == size:
             break
         size = larger
@@ -100,9 +106,9 @@ def _one_node(
     size = [0] * len(first)
     for at, value in shape.need:
         size[at] = max(value + first[at], short[at])
-    nearest = _nearest(shape, nodes, accepts) if number == 1 else None
+    nearest = _nearest(shape, nodes, accepts) if number == 1 and not shape.shares else None
     if nearest is None:
-        return size
+        return _with_units(partition, size)
     more = [0] * len(first)
     for at, value in shape.need:
         more[at] = max(0, value + first[at] - nearest.available[at], short[at])
@@ -168,6 +174,17 @@ def _largest(parts: Parts, types: int) -> Totals:
         for at, value in shape.need:
             size[at] = max(size[at], value)
     return size
+
+
+def _with_units(partition: Partition, size: Totals) -> Totals:
+    """The size of a node with whole devices of the shared types (Q14)."""
+    registry = partition.registry
+    if not registry.shared:
+        return size
+    whole = registry.without_units(size)
+    for at in registry.shared:
+        whole[at] = min(-(-whole[at] // WHOLE), MAX_UNITS) * WHOLE
+    return registry.with_units(tuple(whole))
 
 
 def _short_of_capacity(
@@ -244,7 +261,9 @@ def _missing_of_shape(
             short -= heappushpop(largest, number)
             free = node.available
             if short <= 0 or (
-                not kept and all(free[at] >= value * wanted + sums[at] for at, value in shape.need)
+                not kept
+                and not shape.shares
+                and all(free[at] >= value * wanted + sums[at] for at, value in shape.need)
             ):
                 return 0
     room.sort()
@@ -259,6 +278,7 @@ def _new_nodes(partition: Partition, number: int, size: Totals) -> list[Node]:
     for at in range(number):
         node = Node(f"new node {at}", partition, {}, list(size))
         node.open = True
+        node.units = NodeUnits() if partition.registry.shared else None
         node.position = len(partition.nodes) + at
         partition.node_index.weigh(node)
         found.append(node)

@@ -17,6 +17,7 @@ from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
+from quadriga.core.resources.units import WHOLE, largest, room
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -69,20 +70,23 @@ def of_nodes(
     lacking: dict[tuple[int, ...], int] = {}
     nearest: list[Node] = []
     one_by_one = [required] if required is not None else list(partition.nodes.values())
+    split: list[Node] = []
     in_order: Iterator[Node] = iter(())
-    if required is None and len(shape.need) <= _MOST_TYPES:
-        room = _Room(partition.node_index, shape)
-        lacking, one_by_one, in_order = room.lacking, room.others, room.in_order()
-        nearest += filter(None, [room.nearest])
+    if required is None and not shape.shares and len(shape.need) <= _MOST_TYPES:
+        on_free = _Room(partition.node_index, shape)
+        lacking, one_by_one, in_order = on_free.lacking, on_free.others, on_free.in_order()
+        nearest += filter(None, [on_free.nearest])
     for node in one_by_one:
         if not shape.fits(node.total):
             continue
         if not node.open and not ask.required_node:
             draining.append(node)
         elif not shape.fits(node.available):
-            short = _short(node, shape)
-            lacking[short] = lacking.get(short, 0) + 1
-            nearest.append(node)
+            if short := _short(node, shape):
+                lacking[short] = lacking.get(short, 0) + 1
+                nearest.append(node)
+            else:
+                split.append(node)
         elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
             kept.append(node)
         else:
@@ -92,7 +96,7 @@ def of_nodes(
 
     def order(node: Node) -> tuple[bool, float, str]:
         """Return a key that puts the node reserved for the ask first, then the order of a decision."""
-        return node.reservation is None, partition.node_index.score(node), node.node_id
+        return node.reservation is None, partition.node_index.score(node, shape), node.node_id
 
     for node in chain(sorted(free, key=order), in_order):
         reason = predicate and predicate(node.node_id)
@@ -120,6 +124,8 @@ def of_nodes(
     if kept:
         yield _reserved(kept, kernel.now)
     yield from _lacking(ask, shape, lacking, nearest)
+    if split:
+        yield _split(ask, shape, split)
     if draining:
         verdict = "Each node that is large enough for it is draining."
         yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
@@ -132,7 +138,7 @@ class _Room:
 
     def __init__(self, index: NodeOrder, shape: Shape) -> None:
         nodes = FreeNodes(index)
-        self._nodes = nodes.nodes
+        self._index, self._shape, self._nodes = index, shape, nodes.nodes
         self.others = list(nodes.others())
         large = nodes.large(shape)
         #: the types that each node lacks, as bits of the place of a type in the shape
@@ -153,7 +159,8 @@ class _Room:
 
     def in_order(self) -> Iterator[Node]:
         """The nodes with room, in the order of a decision."""
-        scores = np.array([self._nodes[at].score for at in self._with_room.tolist()])
+        score, nodes = self._index.score, self._nodes
+        scores = np.array([score(nodes[at], self._shape) for at in self._with_room.tolist()])
         for at in self._with_room[scores.argsort(kind="stable")].tolist():
             yield self._nodes[at]
 
@@ -217,6 +224,31 @@ def _reservations(ask: Ask) -> Iterator[Check]:
 
 def _short(node: Node, shape: Shape) -> tuple[int, ...]:
     return tuple(index for index, value in shape.need if node.available[index] < value)
+
+
+def _split(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
+    """Return the check for nodes where enough of a shared device is free, but in too small pieces (Q14)."""
+    names, lacks = ask.app.partition.registry.names, []
+    for each in shape.shares:
+        name = names[each.of.device]
+        if each.milli < WHOLE:
+            most = max(largest(each.of, node.available) for node in nodes)
+            if most < each.milli:
+                lacks.append(f"no {name} has {each.milli}m left; the most is {most}m")
+        else:
+            free = max(room((each._replace(number=1),), node.available) for node in nodes)
+            if free < each.number:
+                number = f"{each.number} {name} wholly free"
+                lacks.append(f"no node has {number}; the most is {free}")
+    text = " and ".join(lacks) or "not enough free devices"
+    return Check(
+        "nodes",
+        False,
+        f"{_number(len(nodes))}: {text}",
+        verdict=f"It takes {'a share of one device' if shape.shares[0].milli < WHOLE else 'whole devices'}: "
+        f"{text}.",
+        node=nodes[0].node_id if len(nodes) == 1 else "",
+    )
 
 
 def _is_kept_from(node: Node, ask: Ask) -> bool:

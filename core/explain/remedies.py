@@ -146,7 +146,7 @@ def _quotas(
                 left = limit - queue.allocated[at]
                 kept = queue.reserved_headroom[at]
                 if members:
-                    kept -= app.reserved_headroom[at] if at < len(app.reserved_headroom) else 0
+                    kept -= app.own_headroom(at)
                     left -= kept
                 if demand.get(at):
                     lacks[at] = max(0, demand[at] + first[at] - left)

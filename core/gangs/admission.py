@@ -34,6 +34,7 @@ from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import limits, reservation
 from quadriga.core.steps.refused import refusal_of
+from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -149,6 +150,7 @@ def _alike(kernel: Kernel, app: Application, members: list[AskGroup]) -> Hashabl
         or app.partition.waiting.backs_off
         or gang_preemption.may_come(app)
         or any(group.shape.required_node for group in members)
+        or (app.gang.local and (app.allocations or app.placeholders))
     ):
         return app
     groups = tuple([(group.shape, group.pending) for group in members])
@@ -183,7 +185,7 @@ def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bo
     for at, limit in queue.limits:
         left = limit - queue.allocated[at]
         if kept:
-            left -= queue.reserved_headroom[at] - _own_headroom(app, at)
+            left -= queue.reserved_headroom[at] - app.own_headroom(at)
         if demand.get(at, 0) > max(0, left):
             return True
     return False
@@ -202,10 +204,6 @@ def _wait_without_nodes(kernel: Kernel, app: Application, what: str, reason: str
     app.partition.rm.observer.gang_waits(app, ())
     if app.gang.state in gang_fsm.KEEPS_NODES:
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=reason)
-
-
-def _own_headroom(app: Application, at: int) -> int:
-    return app.reserved_headroom[at] if at < len(app.reserved_headroom) else 0
 
 
 def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
@@ -245,6 +243,13 @@ def retry(app: Application) -> None:
     if app.gang.lacks:
         _stop_waiting(app)
         app.partition.waiting.refresh(app)
+
+
+def retry_local(partition: Partition) -> None:
+    """Domains are others than before: try the gangs again that want something of them (Q13)."""
+    for app in list(partition.waiting.gangs):
+        if app.gang.local:
+            retry(app)
 
 
 def _stop_waiting(app: Application) -> None:
@@ -328,6 +333,15 @@ def _is_candidate(kernel: Kernel, app: Application) -> bool:
 def _fits_empty_cluster(app: Application) -> bool:
     """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
     index = app.partition.node_index
+    if app.gang.local:
+        empty = {
+            node: [
+                total - occupied for total, occupied in zip(node.total, node.occupied, strict=True)
+            ]
+            for node in index.nodes
+            if node.open
+        }
+        return bool(fit(app.partition, app.gang.members, empty).places)
     return all(group.pending <= index.room_when_empty(group.shape) for group in app.gang.members)
 
 
@@ -430,6 +444,9 @@ def _can_be_gathered(kernel: Kernel, app: Application) -> bool:
         for node in partition.node_index.nodes
         if node.open
     }
+    if app.gang.local:
+        then = {partition.nodes[node_id]: room for node_id, room in rooms.items()}
+        return bool(fit(partition, app.gang.members, then).places)
     for group in app.gang.members:
         shape = group.shape
         usable = (room for node_id, room in rooms.items() if shape.required_node in ("", node_id))
@@ -463,6 +480,9 @@ def _keep_nodes(
     partition = app.partition
     if app.reservations and partition.gather_budget.spent(kernel.now):
         return
+    if app.gang.local:
+        _keep_nodes_of_domains(kernel, app, members)
+        return
     for shape, missing in lacks:
         groups = [group for group in members if group.shape is shape]
         left = sum(group.pending for group in groups) - missing
@@ -490,6 +510,28 @@ def _keep_nodes(
                     break
                 reservation.make(kernel, ask, taken, bounded=False)
                 partition.gather_budget.keep(taken, kernel)
+
+
+def _keep_nodes_of_domains(kernel: Kernel, app: Application, members: list[AskGroup]) -> None:
+    """Reserve the nodes that all members fit on, in the domains that they want, when all has ended there that
+    is expected to end, and give others back (Q13)."""
+    partition = app.partition
+    budget, kept = partition.gather_budget, {each.node: each for each in app.reservations}
+    then = {
+        node: budget.room_in_time(node, kernel.now)
+        for node in partition.node_index.nodes
+        if node.free or (node.open and node in kept and node.reservation is kept[node])
+    }
+    places = fit(partition, members, then, own=kept).places
+    wanted = {node: group for group, node, _ in places}
+    for node, each in kept.items():
+        if wanted.pop(node, None) is None:
+            reservation.cancel(partition, each)
+    for node, group in wanted.items():
+        ask = next((ask for ask in group.asks.values() if ask.reservations < ask.pending), None)
+        if ask is not None:
+            reservation.make(kernel, ask, node, bounded=False)
+            budget.keep(node, kernel)
 
 
 def _lack(shape: Shape, node: Node) -> tuple[float, str]:

@@ -20,11 +20,15 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.gangs.packing import MOST_NODES, pack
+import numpy as np
+
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.topology.domains import fit, is_local, words_of
+from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -43,6 +47,9 @@ Candidate = tuple[float, int, "Node"]
 
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
 _NODES_COUNTED: Final = 4
+
+#: domains are searched at most this often for nodes that predicates accept
+_MOST_REFUSED: Final = 16
 
 
 class Lack(NamedTuple):
@@ -87,6 +94,8 @@ def make_plan(
     own = list(kept)
     groups = _large_first(partition, groups)
     members = _members_of(groups)
+    if groups[0].app.gang.local and is_local(groups):
+        return _plan_in_domains(kernel, partition, groups, members, own)
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if own or predicate is not None or not all(_is_plain(g.shape, partition) for g in groups):
         lacks = _count_lacks(partition, groups, members, own)
@@ -116,6 +125,10 @@ def could_start(
     ``more`` nodes. Nothing is charged, and predicates are not asked."""
     groups = _large_first(partition, groups)
     members = _members_of(groups)
+    if groups[0].app.gang.local and is_local(groups):
+        own = [*kept, *more]
+        found = fit(partition, groups, own=own)
+        return sum(map(len, members)) if found.shortage is None else found.shortage.ready
     attempt = _Attempt(partition, [*kept, *more], None)
     if attempt.run(groups, members).places:
         return sum(map(len, members))
@@ -238,6 +251,61 @@ def _may_use(index: NodeOrder, node: Node, shape: Shape, own: list[Node]) -> boo
     return index.takes(node, shape)
 
 
+def _plan_in_domains(
+    kernel: Kernel,
+    partition: Partition,
+    groups: list[AskGroup],
+    members: list[list[Ask]],
+    own: list[Node],
+) -> Plan:
+    """Plan members that want something of their domains (Q13). Where predicates refuse nodes, the domains are
+    searched again without these."""
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    barred: dict[AskGroup, set[int]] = {}
+    if predicate is not None:
+        for group in groups:
+            known = known_refusals(predicate, group.head, partition.node_index)
+            barred[group] = set(np.flatnonzero(known.numbers).tolist()) if known else set()
+    found = fit(partition, groups, own=own)
+    if (short := found.shortage) is not None:
+        groups[0].app.gang.shortage = words_of(partition, short)
+        lack = Lack(groups[0].shape, short.number - short.ready)
+        # more room in a domain may let it have the least number of members, or those of another shape
+        return Plan([], [lack], crowded=len(groups) > 1 or any(map(_wants_least, groups)))
+    if predicate is None:
+        return Plan(_assigned(found.places, groups, members), [])
+    for _ in range(_MOST_REFUSED):
+        if any(barred.values()):
+            found = fit(partition, groups, own=own, barred=barred)
+        refused = False
+        places = _assigned(found.places, groups, members)
+        for at, (ask, node) in enumerate(places):
+            said = predicate(ask.ask_key, node.node_id, True)
+            if said is ANSWER_PENDING:
+                look_ahead(predicate, ask, (other for _, other in places[at + 1 :]))
+                return Plan([], [])
+            if said is not None and ask.group is not None:
+                barred[ask.group].add(partition.node_index.position(node))
+                refused = True
+        if not refused:
+            return Plan(places, [])
+    return Plan([], [])
+
+
+def _wants_least(group: AskGroup) -> bool:
+    rules = group.shape.locality or ()
+    return any(rule is not None and rule.least > 1 for rule in rules)
+
+
+def _assigned(
+    places: list[tuple[AskGroup, Node, int]], groups: list[AskGroup], members: list[list[Ask]]
+) -> list[Place]:
+    """The members in order on the nodes that were found for them."""
+    waiting = {group: iter(asks) for group, asks in zip(groups, members, strict=True)}
+    found = [(next(waiting[group]), node) for group, node, n in places for _ in range(n)]
+    return sorted(found, key=_by_arrival)
+
+
 class _Attempt:
     """One plan in the making that charges nothing: the free amounts of a node are reduced member by
     member, and are put back at the end."""
@@ -293,7 +361,7 @@ class _Attempt:
             _, position, node = heap[0]
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                heapreplace(heap, (self._score(node), position, node))
+                heapreplace(heap, (self._score(node, shape), position, node))
             else:
                 heappop(heap)
         return 0
@@ -311,7 +379,7 @@ class _Attempt:
             _, position, node = candidates.pop(at)
             self._take(node, shape, ask)
             if shape.fits(node.available):
-                insort(candidates, (self._score(node), position, node))
+                insort(candidates, (self._score(node, shape), position, node))
         return left
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
@@ -321,10 +389,12 @@ class _Attempt:
             self._taken[node] = list(available)
         for at, value in shape.need:
             available[at] -= value
+        if shape.shares:
+            give(available, choose(shape.shares, available), -1)
         self._places.append((ask, node))
 
-    def _score(self, node: Node) -> float:
-        return self._partition.node_index.policy_score(node)
+    def _score(self, node: Node, shape: Shape) -> float:
+        return self._partition.node_index.policy_score(node, shape)
 
     def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
         """The best nodes for this number of asks, in no order."""
@@ -334,7 +404,7 @@ class _Attempt:
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
         return [
-            (self._score(node), index.position(node), node)
+            (self._score(node, shape), index.position(node), node)
             for node in nodes
             if shape.fits(node.available) and required in ("", node.node_id)
         ]

@@ -27,6 +27,7 @@ from quadriga.core.steps import reservation
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.steps.gang import placeholder_gone
 from quadriga.core.steps.releasing import mark_released, release
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -154,6 +155,8 @@ def fits_after(ask: Ask, placeholder: Allocation) -> bool:
         back = size[index] if index < len(size) else 0
         if value and node.available[index] + back < value:
             return False
+        if value > back and index in node.partition.registry.shared:
+            return False  # units are not added to those of a placeholder
     return True
 
 
@@ -179,7 +182,7 @@ def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
     partition, group = ask.app.partition, ask.group
     assert group is not None
     node_index, shape = partition.node_index, group.shape
-    if kernel.predicates.get(partition.rm.rm_id) is None:
+    if predicate_of(kernel, ask) is None:
         return (node_index.best(shape) if node_index.feasible & shape.allocate else None), False
     node_index.watch(shape)
     return _first_accepted(kernel, ask, node_index.in_order(shape))
@@ -187,7 +190,7 @@ def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
 
 def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node | None, bool]:
     partition = ask.app.partition
-    predicate = kernel.predicates.get(partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     known: KnownRefusals | None = None
     for index, node in enumerate(nodes):
         if known is not None and known.numbers[partition.node_index.position(node)]:

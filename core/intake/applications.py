@@ -16,6 +16,7 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.placement import Placed, Submission, rules_of
 from quadriga.core.placement.quota_tags import read_quota_tags
+from quadriga.core.resources.locality import LocalityError, Rule, read_rule
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.refusal import Refused
@@ -81,6 +82,7 @@ def _add(
             f"partition {request.partitionName!r} does not exist",
             "partition",
         )
+    rule = _rule_of(request)
     submission = _read(kernel, request)
     try:
         placed, leaf, whole = _admit(kernel, partition, request, submission)
@@ -93,6 +95,7 @@ def _add(
     app.placed_by = placed.by
     app.gang.size = whole
     app.gang.announced = whole is not None
+    app.gang.rule, app.gang.local = rule, rule is not None
     app.gang.hard = _is_hard(kernel, request)
     bare = whole is not None and has_no_placeholders(app.tags)
     app.gang.without_placeholders = app.gang.over = bare
@@ -105,6 +108,14 @@ def _add(
     app.above = leaf.admission
     rm.observer.application_added(app)
     limits.bind(app)
+
+
+def _rule_of(request: AddApplicationRequest) -> Rule | None:
+    """What the application wants of the domains of its gang (Q13). Raises ``Refused``."""
+    try:
+        return read_rule(request.tags)
+    except LocalityError as error:
+        raise Refused(f"application {request.applicationID}: {error}", "gang") from None
 
 
 def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:

@@ -15,6 +15,7 @@ from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.gang import PLACEHOLDERS
+from quadriga.core.resources.locality import Locality, LocalityError, read_rule
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
@@ -113,6 +114,8 @@ def add_ask(
         text = f"failed to find application {app_id}, for allocation ask {key}"
         raise Refused(text, "application")
     vector = read_resource(partition, message, "resourcePerAlloc" if by_key else "resourceAsk")
+    if partition.registry.shared and (problem := partition.registry.problem_of_shares(vector)):
+        raise Refused(f"ask {key} of application {app_id} wants {problem}")
     if message.maxAllocations <= 0:
         raise Refused(
             f"invalid ask added to app {app_id} with key {key}: "
@@ -225,8 +228,24 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     told = terms.expected_runtime or app.expected_runtime
     # a placeholder is replaced by something that lasts longer
     runtime = _rounded(told) if told and not placeholder else 0
-    kinds = app.partition.kinds
-    return kinds.of(vector, node, message.priority, placeholder, task_group, runtime)
+    kinds, priority = app.partition.kinds, message.priority
+    locality = None
+    if app.gang.rule or (terms.tags and (placeholder or app.is_gang)):
+        locality = _locality(app, message, terms)
+    return kinds.of(vector, node, priority, placeholder, task_group, runtime, locality)
+
+
+def _locality(app: Application, message: AllocationAsk, terms: Terms) -> Locality | None:
+    """What the ask wants of the domains of its gang (Q13). Raises ``Refused``."""
+    try:
+        own = read_rule(terms.tags)
+    except LocalityError as error:
+        name = f"ask {message.allocationKey} of application {app.app_id}"
+        raise Refused(f"{name}: {error}", "gang") from None
+    if own is None and app.gang.rule is None:
+        return None
+    app.gang.local = True
+    return Locality(app.gang.rule, own)
 
 
 def _rounded(runtime: int) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.intake import tags
 from quadriga.core.model import accounting
 from quadriga.core.model.node import ForeignAllocation
+from quadriga.core.resources import units as units_of
 from quadriga.core.resources.vectors import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
@@ -104,6 +105,14 @@ def occupy(node: Node, anonymous: Vector) -> None:
     _change(node, before, anonymous)
 
 
+def occupy_units(node: Node) -> None:
+    """Assume which units of shared devices the occupied resources are of (Q14)."""
+    for device, units in node.partition.registry.shared.items():
+        for at, used in units_of.occupied(units, node.total, node.occupied[device]):
+            node.available[at] -= used - node.occupied[at]
+            node.occupied[at] = used
+
+
 def _change(node: Node, before: Vector, after: Vector) -> None:
     """Replace ``before`` by ``after`` in the occupied resources of the node."""
     occupied = tuple(node.occupied)
@@ -113,6 +122,7 @@ def _change(node: Node, before: Vector, after: Vector) -> None:
     for index, value in enumerate(after):
         node.occupied[index] += value
         node.available[index] -= value
+    occupy_units(node)
     accounting.node_gained(node)
     # a new node is reported by ``node_added`` later
     if node.entries and tuple(node.occupied) != occupied:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake import foreign, recovery
 from quadriga.core.intake.fires import NodeFires
 from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
+from quadriga.core.resources.units import NodeUnits
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.refusal import Refused
 from quadriga.core.steps import reservation
@@ -57,7 +59,7 @@ def _create(
         kernel.fire(fires.node, node, fires.reject)
         partition.failed_nodes[info.nodeID] = None
         raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
-    partition.registry.lengthen(node.totals)
+    _know_units(node)
     partition.nodes[info.nodeID] = node
     partition.failed_nodes.pop(info.nodeID, None)
     partition.node_index.add(node)
@@ -79,15 +81,14 @@ def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires
     kernel.fire(fires.node, node, fires.actions[info.action])
     was_ready = _ready(node)
     if info.attributes:
+        if partition.levels.differ(node.attributes, info.attributes):
+            partition.levels.forget()
+            gang_admission.retry_local(partition)
         node.attributes = dict(info.attributes)
     before = tuple(node.total)
     if info.HasField("schedulableResource"):
-        width = len(partition.registry)
-        node.total = list(total) + [0] * (width - len(total))
-        node.available = [
-            whole - used - taken
-            for whole, used, taken in zip(node.total, node.allocated, node.occupied, strict=True)
-        ]
+        node.total = list(total)
+        _know_units(node)
     if info.HasField("occupiedResource"):
         foreign.occupy(node, occupied)
     observer, resized = partition.rm.observer, tuple(node.total) != before
@@ -137,4 +138,21 @@ def _quantities(
             raise Refused(f"node {info.nodeID}: {field}[{name}] is negative ({quantity.value})")
     if problem := partition.registry.problem_of(resource.resources, of_nodes=True):
         raise Refused(f"node {info.nodeID}: {field} has {problem}", "bounds")
-    return partition.registry.read(resource)
+    read = partition.registry.read(resource)
+    if problem := partition.registry.problem_of_units(read):
+        raise Refused(f"node {info.nodeID}: {field} has {problem}", "bounds")
+    return read
+
+
+def _know_units(node: Node) -> None:
+    """Give the units of shared devices their part of the capacity (Q14)."""
+    registry = node.partition.registry
+    node.total = registry.with_units(tuple(node.total))
+    registry.lengthen(node.totals)
+    if node.units is None and registry.shared and any(node.total[at] for at in registry.hidden):
+        node.units = NodeUnits()
+    node.available = [
+        whole - used - taken
+        for whole, used, taken in zip(node.total, node.allocated, node.occupied, strict=True)
+    ]
+    foreign.occupy_units(node)

@@ -12,7 +12,7 @@ resource manager may repeat it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from quadriga.core.intake import asks, foreign, tags
@@ -30,6 +30,7 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import RejectedAllocation
+from quadriga.si.constants import TAG_DEVICES
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -180,6 +181,8 @@ def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFi
         return f"belongs to an application that is {app.state}"
     if _is_unusable(message):
         return _UNUSABLE
+    if partition.registry.shared and (problem := _units_problem(partition, message)):
+        return problem
     uuid = _uuid(partition, message)
     parked = app.asks.get(uuid.rpartition("-")[0])
     if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
@@ -193,6 +196,22 @@ def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFi
         if (ask.placeholder, ask.task_group) != _role(message):
             return "has the key of an ask with another part in the gang"
     return ""
+
+
+def _units_problem(partition: Partition, message: AllocationMessage) -> str:
+    """Return what is wrong with its shared devices (Q14), or an empty text."""
+    vector = partition.registry.read_report(message.resourcePerAlloc)
+    problem = partition.registry.problem_of_shares(vector)
+    return f"has {problem}" if problem else ""
+
+
+def _charge_units(node: Node, allocation: Allocation, tags: Mapping[str, str]) -> None:
+    """Give the allocation the units that it names. Those of one that names none, others than it has, or others
+    than there are, are chosen when it is charged (Q14)."""
+    if node.units is not None and (named := tags.get(TAG_DEVICES, "")):
+        units = node.partition.registry.read_units(named, allocation.vector)
+        if units is not None and all(node.total[at] for at, _ in units):
+            node.units.of[allocation] = units
 
 
 def _known(partition: Partition, message: AllocationMessage) -> Allocation | None:
@@ -224,6 +243,7 @@ def _recover(
         kernel.fire(fires.application, app, fires.asked)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
     allocation.vector = vector
+    _charge_units(node, allocation, message.allocationTags)
     accounting.charge_node(allocation)
     accounting.charge(allocation)
     if waited:
@@ -270,7 +290,8 @@ def _make_ask(kernel: Kernel, app: Application, message: AllocationMessage, vect
     partition.waiting.arrivals += 1
     by_key = not (message.UUID or message.allocationID)  # the form of SI 1.6 and later
     terms = asks.read_terms(message.allocationTags, message, message.originator, by_key=by_key)
-    requires = Requirements(vector, asks.required_node(terms))
+    shares = partition.registry.shares_of(vector)
+    requires = Requirements(vector, asks.required_node(terms), shares=shares)
     kind = AskKind(requires, message.priority, *_role(message))
     ask = Ask(app, message.allocationKey, kind, partition.waiting.arrivals, kernel.now)
     ask.terms = terms
@@ -316,6 +337,9 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     vector = registry.read_report(message.resourcePerAlloc)
     if registry.mapping(vector) == registry.mapping(known.vector):
         return ""
+    before_units, after_units = registry.shares_of(known.vector), registry.shares_of(vector)
+    if before_units != after_units:
+        return "cannot change its shared devices"
     if known.state not in allocation_fsm.RESIZABLE:
         return f"is {known.state} and cannot change"
     if known.placeholder:

@@ -17,6 +17,7 @@ from quadriga.core.config import (
     parse_duration,
 )
 from quadriga.core.events import problems as event_problems
+from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.intake.fires import RegistrationFires, UpdateFires
 from quadriga.core.model.partition import Partition
 from quadriga.core.ordering.node_index import NodeIndex
@@ -202,11 +203,16 @@ def _apply_settings(rm: ResourceManager, changes: Mapping[str, str]) -> None:
 
 
 def check_update(name: str, rm: ResourceManager, configuration: Configuration | None) -> None:
-    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent."""
+    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent, or a type of a
+    partition in use between shared devices and others."""
     for config in configuration.partitions if configuration is not None else ():
         partition = rm.partitions.get(config.name)
         if partition is not None:
             queue_tree.check_kinds(name, partition.root, config.root)
+            used = partition.nodes or partition.applications
+            if used and partition.config.shared_devices != config.shared_devices:
+                text = f"partition {config.name} is in use, and its shared devices cannot change"
+                raise RequestError(name, "config", text)
 
 
 def update_configuration(
@@ -239,7 +245,10 @@ def update_configuration(
             partition = _add_partition(kernel, rm, config)
         elif fires.queue.allows(partition.state, fires.restore):
             kernel.fire(fires.queue, partition, fires.restore)
+        levels = partition.levels.labels
         queue_tree.apply_configuration(kernel, partition, config, new=known is None)
+        if partition.levels.labels != levels:
+            gang_admission.retry_local(partition)
         reservation.configure(kernel, partition)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.resources import units
 from quadriga.core.resources.vectors import Totals, Vector, minus, plus
 from quadriga.fsm.lifecycles.allocation import PREEMPTION
 
@@ -45,6 +46,8 @@ def charge_node(allocation: Allocation) -> None:
     node = allocation.node
     node.allocations[allocation] = None
     _use(node, allocation.vector, 1)
+    if node.units is not None:
+        _use_units(node, allocation)
     node.partition.node_index.changed(node)
     if node.reservation is not None:
         node.partition.gather_budget.changed(node)
@@ -55,6 +58,8 @@ def refund_node(allocation: Allocation) -> None:
     node = allocation.node
     del node.allocations[allocation]
     _use(node, allocation.vector, -1)
+    if node.units is not None:
+        _refund_units(node, allocation)
     node_gained(node)
 
 
@@ -64,6 +69,8 @@ def replace_on_node(placeholder: Allocation, real: Allocation) -> None:
     del node.allocations[placeholder]
     if placeholder.vector == real.vector:
         node.allocations[real] = None
+        if node.units is not None and placeholder in node.units.of:
+            node.units.of[real] = node.units.of.pop(placeholder)
         _node_changed(node)
         return
     if real in node.allocations:  # its growth is charged already (X37)
@@ -71,6 +78,9 @@ def replace_on_node(placeholder: Allocation, real: Allocation) -> None:
     node.allocations[real] = None
     _use(node, placeholder.vector, -1)
     _use(node, real.vector, 1)
+    if node.units is not None:
+        _refund_units(node, placeholder)
+        _use_units(node, real)
     node_gained(node)
 
 
@@ -81,6 +91,23 @@ def _use(node: Node, vector: Vector, times: int) -> None:
             value *= times
             allocated[at] += value
             available[at] -= value
+
+
+def _use_units(node: Node, allocation: Allocation) -> None:
+    """Charge the units of shared devices that the allocation has, or choose some (Q14)."""
+    assert node.units is not None
+    known = node.units.of
+    if allocation not in known:
+        shares = node.partition.registry.shares_of(allocation.vector)
+        if not shares:
+            return
+        known[allocation] = units.choose(shares, node.available)
+    units.use(known[allocation], 1, node.allocated, node.available)
+
+
+def _refund_units(node: Node, allocation: Allocation) -> None:
+    assert node.units is not None
+    units.use(node.units.of.pop(allocation, ()), -1, node.allocated, node.available)
 
 
 def node_gained(node: Node) -> None:
@@ -107,6 +134,7 @@ def charge(allocation: Allocation) -> None:
     """Charge the allocation to its application, the queues above, the user and the group."""
     app = allocation.ask.app
     _held_by(app, allocation)[allocation.uuid] = allocation
+    app.lengthen(len(allocation.vector))
     if not app.counted:
         start_counting(app)
     usage = [ledger.usage for ledger in app.ledgers]
@@ -124,17 +152,20 @@ def charge_new(allocation: Allocation) -> None:
     group = allocation.ask.group
     assert group is not None
     app = group.app
-    register(allocation)
     if not app.counted:
         start_counting(app)
     charge_placement(allocation.node, group.shape, app.queue.lineage)
+    register(allocation)
     charge_application(group, 1)
 
 
 def register(allocation: Allocation) -> None:
     """Register the allocation with its node and its application without charging it."""
-    allocation.node.allocations[allocation] = None
+    node = allocation.node
+    node.allocations[allocation] = None
     _held_by(allocation.ask.app, allocation)[allocation.uuid] = allocation
+    if node.units is not None and (group := allocation.ask.group) and group.shape.shares:
+        node.units.register(allocation, group.shape)
 
 
 def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
@@ -147,6 +178,8 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
     for at, value in need:
         allocated[at] += value
         available[at] -= value
+    if shape.shares and node.units is not None:
+        node.units.pick(shape, 1, allocated, available)
     node.partition.node_index.took(node, shape)
     if node.reservation is not None:
         node.partition.gather_budget.changed(node)
@@ -168,6 +201,8 @@ def charge_planned(node: Node, shape: Shape, number: int) -> None:
         value *= number
         allocated[at] += value
         available[at] -= value
+    if shape.shares and node.units is not None:
+        node.units.pick(shape, number, allocated, available)
     node.partition.node_index.took(node, shape)
 
 
@@ -291,8 +326,12 @@ def resize(allocation: Allocation, vector: Vector) -> None:
     """Give an allocation that is not being released another size, regardless of quotas (2.20)."""
     app = allocation.ask.app
     less = minus(allocation.vector, vector)
+    app.lengthen(len(less))
+    had = allocation.units
     refund_node(allocation)
     allocation.vector = vector
+    if had and allocation.node.units is not None:
+        allocation.node.units.of[allocation] = had
     charge_node(allocation)
     held = _total_of(app, allocation)
     app.note_most(held)
@@ -376,6 +415,7 @@ def refund_growth_on_node(real: Allocation) -> None:
 def add_pending(ask: Ask, repeats: int) -> None:
     """Add this number of allocations of the ask to the pending totals."""
     app = ask.app
+    app.lengthen(len(ask.kind.vector))
     _post(ask.kind.vector, repeats, app.pending, app.queue.pending_upwards)
     for queue in app.queue.lineage:
         if queue.tied:
@@ -396,6 +436,7 @@ def reserve_headroom(app: Application) -> None:
     reserved = app.reserved_headroom
     if not remainder and not any(reserved):
         return
+    app.lengthen(len(remainder))
     lowered = False
     for at, before in enumerate(reserved):
         due = remainder[at] if at < len(remainder) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.resources.units import Units, give
 from quadriga.core.resources.vectors import Vector, minus
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
@@ -76,7 +77,17 @@ class Allocation:
         """Amounts charged to its node: only the growth while its placeholder is charged there."""
         if self.partner is not None and self.partner.node is self.node and not self.ask.placeholder:
             return self.growth
+        if self.node.units is not None and (had := self.units):
+            amounts = [0] * max(len(self.vector), 1 + max(at for at, _ in had))
+            amounts[: len(self.vector)] = self.vector
+            give(amounts, had)
+            return tuple(amounts)
         return self.vector
+
+    @property
+    def units(self) -> Units:
+        """The units of shared devices that it has of its node (Q14)."""
+        return self.node.units.of.get(self, ()) if self.node.units is not None else ()
 
     @property
     def planned_more(self) -> Vector:

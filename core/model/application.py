@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.gang import Gang
@@ -162,16 +163,16 @@ class Application(Level):
         #: some allocation, past or present, has a UUID that is not ``<key>-<number>``
         self.odd_uuids = False
 
-        # amounts by type
+        # amounts by type, all as long as the longest vector of its asks, see ``lengthen``
         #: real allocations, and placeholders (G58)
-        self.allocated: Totals = partition.registry.zeros()
-        self.allocated_placeholder: Totals = partition.registry.zeros()
+        self.allocated: Totals = []
+        self.allocated_placeholder: Totals = []
         #: asked for, neither allocated nor parked
-        self.pending: Totals = partition.registry.zeros()
+        self.pending: Totals = []
         #: what the queues reserve for the rest of the gang (X16)
-        self.reserved_headroom: Totals = partition.registry.zeros()
+        self.reserved_headroom: Totals = []
         #: peak of each type up to the last refund
-        self.most: Totals = partition.registry.zeros()
+        self.most: Totals = []
 
         # ended allocations
         #: number of allocations that are being preempted, that were preempted, that have ended
@@ -259,6 +260,25 @@ class Application(Level):
     def gang_wait_limit(self) -> int:
         return self.gang.wait_limit
 
+    def lengthen(self, types: int) -> None:
+        """Lengthen its totals before a vector with this number of entries is charged to them. The types that
+        other applications ask for cost it nothing."""
+        if len(self.pending) < types:
+            self.partition.registry.lengthen(
+                (
+                    self.allocated,
+                    self.allocated_placeholder,
+                    self.most,
+                    self.pending,
+                    self.reserved_headroom,
+                ),
+                types,
+            )
+
+    def own_headroom(self, at: int) -> int:
+        """What the queues reserve of this type for the rest of its gang."""
+        return self.reserved_headroom[at] if at < len(self.reserved_headroom) else 0
+
     @property
     def max_allocated(self) -> Totals:
         """Peak of each type that it held, of real allocations alone or placeholders alone."""
@@ -323,7 +343,7 @@ class Application(Level):
         if self.state not in application_fsm.BEFORE_RUNNING:
             return ()
         have = self.allocated_placeholder
-        pairs = zip(self.gang.size, have, strict=False)
+        pairs = zip_longest(self.gang.size, have, fillvalue=0)
         return tuple([whole - held if whole > held else 0 for whole, held in pairs])
 
     # -- order -----------------------------------------------------------------------------------

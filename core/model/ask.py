@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.failed_preemptions import PreemptionQueue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Key
+    from quadriga.core.resources.locality import Locality
+    from quadriga.core.resources.vectors import Registry
 
 
 @dataclass(slots=True)
@@ -87,9 +89,10 @@ class AskKinds:
     """The kinds of asks that a partition has seen lately: asks with equal fields share one record, which
     need not be made, or kept, for each of them."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_registry")
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._known: dict[tuple[object, ...], AskKind] = {}
 
     def of(
@@ -100,14 +103,16 @@ class AskKinds:
         placeholder: bool,
         task_group: str,
         runtime: int,
+        locality: Locality | None = None,
     ) -> AskKind:
         """The kind with these fields."""
-        fields = (vector, required_node, priority, placeholder, task_group, runtime)
+        fields = (vector, required_node, priority, placeholder, task_group, runtime, locality)
         kind = self._known.get(fields)
         if kind is None:
             if len(self._known) >= _MAX_KINDS:
                 self._known.clear()
-            requires = Requirements(vector, required_node, runtime)
+            shares = self._registry.shares_of(vector) if self._registry.shared else ()
+            requires = Requirements(vector, required_node, runtime, locality, shares)
             kind = self._known[fields] = AskKind(requires, priority, placeholder, task_group)
         return kind
 

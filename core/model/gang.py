@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.failed_preemptions import FailedGangPreemption
     from quadriga.core.model.timer import Timer
+    from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
 
@@ -142,6 +143,7 @@ class Gang:
         "lacks",
         "last_event",
         "line",
+        "local",
         "lost",
         "missing",
         "missing_before",
@@ -151,6 +153,8 @@ class Gang:
         "preempted",
         "refused",
         "rests_until",
+        "rule",
+        "shortage",
         "size",
         "started",
         "state",
@@ -184,6 +188,10 @@ class Gang:
         self.hard = False
         #: it never has placeholders: its real asks are its members until they are placed
         self.without_placeholders = False
+        #: what the application wants of the domains of its gang; ``local``: it or a task group wants something
+        #: (Q13)
+        self.rule: Rule | None = None
+        self.local = False
         #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
         self.timer: Timer | None = None
@@ -206,6 +214,8 @@ class Gang:
         #: members to be placed at that time, and those of them for which no node had room
         self.outstanding = 0
         self.missing = 0
+        #: what the best domain had for its members at that time, in words (Q13)
+        self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
         #: the number missing when its patience timer started
@@ -278,8 +288,8 @@ class Gang:
     @property
     def admission(self) -> str:
         """How it starts, ``atomic``, ``whole`` or ``incremental``: as gangs of its queue do (Q1), but always
-        ``atomic`` without placeholders."""
-        if self.without_placeholders:
+        ``atomic`` without placeholders, and where domains matter."""
+        if self.without_placeholders or self.local:
             return "atomic"
         return self.application.queue.properties.gang_admission or self.partition.gang_admission
 

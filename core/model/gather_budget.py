@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.reservation import WHOLE
+from quadriga.core.resources.units import give
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -130,9 +131,10 @@ class GatherBudget:
         """The charge per time, in millionths of the partition."""
         most = 0
         capacity, used = self._partition.capacity, self._partition.root.allocated
+        hidden = self._partition.registry.hidden
         for at, idle in enumerate(self._idle):
             whole = capacity[at]
-            if idle > 0 and whole > 0:
+            if idle > 0 and whole > 0 and at not in hidden:
                 gone = min(whole, used[at] + idle)
                 most = max(most, idle * WHOLE * gone // (whole * whole))
         return min(most, WHOLE)
@@ -230,4 +232,5 @@ class GatherBudget:
             if self.is_endless(allocation, now):
                 for at, value in enumerate(allocation.vector):
                     room[at] -= value
+                give(room, allocation.units, -1)
         return room

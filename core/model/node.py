@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from quadriga.core.resources.units import NodeUnits
 from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
@@ -88,6 +89,7 @@ class Node:
         "since",
         "state",
         "total",
+        "units",
         "weighed",
         "weight",
     )
@@ -116,6 +118,8 @@ class Node:
         self.also_reserved: dict[Reservation, None] = {}
         #: a reservation of it was given up, and it is not reserved again for a time (Q7)
         self.barred = False
+        #: the units of shared devices that its allocations have (Q14); ``None`` without any unit
+        self.units: NodeUnits | None = None
         #: takes new allocations; set by effects of the lifecycle
         self.open = False
         #: instant at which it entered its state (ns)
@@ -242,8 +246,8 @@ class NodeOrder:
         """Bits of all shapes (``Shape.allocate``) but those that certainly do not fit in these amounts."""
         raise NotImplementedError
 
-    def score(self, node: Node) -> float:
-        """The score of the node; infinite if the node takes no new allocations."""
+    def score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape, which fits; infinite if the node takes no new allocations."""
         raise NotImplementedError
 
     def in_order(self, shape: Shape) -> list[Node]:
@@ -290,8 +294,8 @@ class NodeOrder:
         it has no room for another."""
         raise NotImplementedError
 
-    def policy_score(self, node: Node) -> float:
-        """The score of the node by the node policy, even if it is reserved."""
+    def policy_score(self, node: Node, shape: Shape) -> float:
+        """The score of the node for the shape by the node policy, even if it is reserved."""
         raise NotImplementedError
 
     def weigh(self, node: Node) -> None:
@@ -306,6 +310,18 @@ class NodeOrder:
 
     def room(self, shape: Shape) -> int:
         """The number of asks of this shape that all nodes together have room for now."""
+        raise NotImplementedError
+
+    def room_by_position(self, shape: Shape) -> npt.NDArray[Any]:
+        """The number of asks of this shape that each node has room for now; it must not be changed."""
+        raise NotImplementedError
+
+    def scores(self) -> npt.NDArray[Any]:
+        """The score of each node, by position; infinite if it takes no new allocations."""
+        raise NotImplementedError
+
+    def policy_scores(self) -> npt.NDArray[Any]:
+        """The same, even of nodes that are reserved or closed."""
         raise NotImplementedError
 
     def room_when_empty(self, shape: Shape) -> int:

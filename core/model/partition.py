@@ -14,6 +14,7 @@ from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.serials import Serials
+from quadriga.core.resources.levels import Levels
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
@@ -85,6 +86,7 @@ class Partition:
         "hints",
         "keep_users",
         "kinds",
+        "levels",
         "name",
         "node_index",
         "nodes",
@@ -135,7 +137,9 @@ class Partition:
         #: the shapes of present and recent asks
         self.shapes = node_order.shapes
         #: kinds of asks seen lately
-        self.kinds = AskKinds()
+        self.kinds = AskKinds(self.registry)
+        #: the domains of the nodes (Q13)
+        self.levels = Levels()
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
         #: grows whenever it changes
@@ -178,7 +182,7 @@ class Partition:
         #: runs while the cleaner has a queue to remove
         self.clean_timer: Timer | None = None
         self.root: Queue = ParentQueue(self, None, "root")
-        self.registry.on_new_type = self._lengthen
+        self.registry.on_new_types = self._lengthen
         self.configure(config)
 
     @property
@@ -189,6 +193,8 @@ class Partition:
         """Apply the configuration of the partition, such as the order of nodes (5.7), without its
         queues."""
         self.config = config
+        self.levels.configure(config.topology)
+        self.registry.declare_shared(config.shared_devices)
         self.node_index.configure(config, self.registry)
 
     # -- queues ----------------------------------------------------------------------------------
@@ -243,7 +249,7 @@ class Partition:
             self.root.renew_shares()
 
     def _lengthen(self) -> None:
-        """Lengthen all totals for a new resource type."""
+        """Lengthen all totals but those of applications for new resource types."""
         registry = self.registry
         registry.lengthen([self.capacity])
         for account in (*self.users.values(), *self.groups.values()):
@@ -255,15 +261,5 @@ class Partition:
                 queue.forget_trees()
             registry.lengthen(
                 (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
-            )
-        for app in self.applications.values():
-            registry.lengthen(
-                (
-                    app.allocated,
-                    app.allocated_placeholder,
-                    app.most,
-                    app.pending,
-                    app.reserved_headroom,
-                )
             )
         self.node_index.relayout()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quadriga.core.ordering.scores import inserted, removed
+from quadriga.core.resources.units import room_of_nodes
 from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class FreeAmounts:
         for at, value in shape.need:
             of_type = rows[:, at] // value
             room = of_type if room is None else np.minimum(room, of_type)
+        if shape.shares and room is not None:
+            room = np.minimum(room, room_of_nodes(shape.shares, rows))
         return np.zeros(len(nodes), dtype=np.int64) if room is None else np.maximum(room, 0)
 
     def of(self, nodes: list[Node], log: list[int]) -> Matrix:

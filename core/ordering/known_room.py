@@ -39,7 +39,7 @@ class KnownRoom:
 
     def add(self, shape: Shape) -> None:
         """Asks of this shape wait."""
-        if shape.required_node or shape.runtime or not self._table.add(shape):
+        if shape.required_node or shape.runtime or shape.shares or not self._table.add(shape):
             self.others[shape] = None
 
     def forget(self, shape: Shape) -> None:

@@ -5,7 +5,8 @@ a column with one score for each node, infinite where the shape does not fit or 
 new, so the exact choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a
 column catches up when its shape is next looked for, so a change costs nothing for other shapes. Most
 choices need no column at all: where nodes are filled evenly the first of the best nodes mostly fits
-(``best_nodes``), and where they are packed the node that was chosen last comes first again.
+(``best_nodes``), and where they are packed the node that was chosen last comes first again. Only where
+nodes have devices the score depends on the shape as well (``device_order``).
 
 A shape for which no node has room loses its bit in ``feasible`` and is not looked for again until a
 node gains room for it.
@@ -23,6 +24,7 @@ import numpy as np
 
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.device_order import DeviceOrder, devices_among
 from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
@@ -35,6 +37,7 @@ from quadriga.core.ordering.reservable import (
 from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores, inserted, removed
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
+from quadriga.core.resources.units import WHOLE, room_of_nodes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
 
 if TYPE_CHECKING:
@@ -79,6 +82,9 @@ class NodeIndex(NodeOrder):
     __slots__ = (
         "_best_nodes",
         "_columns",
+        "_config",
+        "_device_types",
+        "_devices",
         "_free",
         "_gone",
         "_kept",
@@ -90,6 +96,7 @@ class NodeIndex(NodeOrder):
         "_most",
         "_node_ids",
         "_policy",
+        "_registry",
         "_reservable",
         "_room",
         "_room_watch",
@@ -105,6 +112,9 @@ class NodeIndex(NodeOrder):
         self._policy = NODE_POLICIES["fair"]
         #: (type, weight) in the order of the types' names
         self._weights: tuple[tuple[int, float], ...] = ()
+        #: types that are devices, and the order of nodes if some have any and the policy knows devices
+        self._device_types: tuple[int, ...] = ()
+        self._devices: DeviceOrder | None = None
         #: by type, the capacity of the largest node, if the policy counts in shares of it
         self._most: Totals = []
         #: nodes that any application may use; without one, no node can be reserved
@@ -141,6 +151,7 @@ class NodeIndex(NodeOrder):
 
     def configure(self, config: PartitionConfig, registry: Registry) -> None:
         self._policy = NODE_POLICIES[config.node_sort_policy]
+        self._config, self._registry = config, registry
         self._weights = tuple(
             (registry.position(name), weight)
             for name, weight in sorted(config.resource_weights.items())
@@ -149,6 +160,10 @@ class NodeIndex(NodeOrder):
 
     def relayout(self) -> None:
         self._stale = self._lost = True
+        self._device_types = ()
+        if self._policy.devices:
+            is_device, names = self._config.is_device, self._registry.names
+            self._device_types = tuple([at for at, name in enumerate(names) if is_device(name)])
 
     def add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -215,6 +230,9 @@ class NodeIndex(NodeOrder):
                 if (scores := columns.scores) is not None:
                     if not shape.fits(node.available):
                         score = inf
+                    elif self._devices is not None and score != inf:
+                        score = self._devices.score(node, shape, score)
+                        before = scores.values.item(position)
                     if columns.first is not node or score > before:
                         columns.first = None
                     scores.each[position] = score
@@ -398,7 +416,7 @@ class NodeIndex(NodeOrder):
         if not shape.runtime or shape.required_node:
             return []
         found = [node for node in self._kept if lends(node, shape, self.now)]
-        return sorted(found, key=lambda node: (self._policy.score(node), node.node_id))
+        return sorted(found, key=lambda node: (self.policy_score(node, shape), node.node_id))
 
     def first(self, shape: Shape, number: int) -> list[Node]:
         scores = self._synced(shape).scores
@@ -414,10 +432,11 @@ class NodeIndex(NodeOrder):
 
     @property
     def packs(self) -> bool:
-        return not self._policy.fills_evenly
+        return not self._policy.fills_evenly and self._devices is None
 
-    def policy_score(self, node: Node) -> float:
-        return self._policy.score(node)
+    def policy_score(self, node: Node, shape: Shape) -> float:
+        score = self._policy.score(node)
+        return score if self._devices is None else self._devices.score(node, shape, score)
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, among nodes that are large enough when they are
@@ -429,10 +448,13 @@ class NodeIndex(NodeOrder):
             self.feasible &= ~shape.reserve
         return node
 
-    def score(self, node: Node) -> float:
+    def score(self, node: Node, shape: Shape) -> float:
         if self._stale:
             self._layout()
-        return self._score(node)
+        score = self._score(node)
+        if self._devices is not None and score != inf:
+            score = self._devices.score(node, shape, score)
+        return score
 
     def _score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
@@ -460,6 +482,20 @@ class NodeIndex(NodeOrder):
             del self._sizes[size]
         if self._policy.absolute and self._find_most() != self._most:
             self._stale = self._lost = True
+        if self._device_types:
+            self._find_devices()
+
+    def _find_devices(self) -> None:
+        """Order the nodes by their devices, if there are any."""
+        others = [at for at, weight in self._weights if weight and at not in self._device_types]
+        shared = self._registry.shared
+        devices = {at: WHOLE if at in shared else 1 for at in self._device_types}
+        found = devices_among(self._sizes, devices, others)
+        if self._devices is not None and self._devices.devices == found:
+            self._devices.resized()
+        elif found or self._devices is not None:
+            self._devices = DeviceOrder(found) if found else None
+            self._columns.clear()
 
     # -- room for gangs ----------------------------------------------------------------------
 
@@ -479,6 +515,20 @@ class NodeIndex(NodeOrder):
                 takes = np.array([self.takes(node, shape) for node in self.nodes], dtype=bool)
             self._room = state, np.where(takes, room, 0)
         return self._room[1]
+
+    def room_by_position(self, shape: Shape) -> Matrix:
+        return self._room_of_nodes(shape) if self.nodes else np.zeros(0, dtype=np.int64)
+
+    def scores(self) -> Column:
+        if self._stale:
+            self._layout()
+        return self._values
+
+    def policy_scores(self) -> Column:
+        values = self.scores().copy()
+        for position in np.flatnonzero(values == inf):
+            values[position] = self._policy.score(self.nodes[position])
+        return values
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
@@ -531,6 +581,8 @@ class NodeIndex(NodeOrder):
                 self._best_nodes.delete(gone)
             for node in fresh:
                 self._insert(node)
+        if self._device_types or self._devices is not None:
+            self._find_devices()
         self._gone = []
         self._free.synced = 0
         self._log.clear()
@@ -549,7 +601,7 @@ class NodeIndex(NodeOrder):
                 place = bisect_left(gone, position)
                 if place == len(gone) or gone[place] != position:
                     node = self.nodes[position - place]
-                    scores.each[position] = node.score if shape.fits(node.available) else inf
+                    scores.each[position] = self._score_for(node, shape)
             scores.remove(gone)
             kept[shape] = Columns()
             kept[shape].scores = scores
@@ -567,9 +619,14 @@ class NodeIndex(NodeOrder):
         self._free.insert(at, node)
         for shape, columns in self._columns.items():
             if columns.scores is not None:
-                fits = shape.fits(node.available)
-                columns.scores.insert(at, node.score if fits else inf)
+                columns.scores.insert(at, self._score_for(node, shape))
         self._best_nodes.insert(at, node.score)
+
+    def _score_for(self, node: Node, shape: Shape) -> float:
+        """The entry of an up-to-date node in the column of the shape, which requires no node."""
+        if node.score == inf or not shape.fits(node.available):
+            return inf
+        return node.score if self._devices is None else self._devices.score(node, shape, node.score)
 
     def _sort(self) -> None:
         """Put all nodes in order."""
@@ -618,7 +675,7 @@ class NodeIndex(NodeOrder):
         """The columns of the shape, with the scores brought up to date."""
         if self._stale:
             self._layout()
-        columns, log = self._of(shape), self._log
+        columns, log, devices = self._of(shape), self._log, self._devices
         scores = columns.scores
         columns.first = None
         if scores is None:
@@ -636,7 +693,12 @@ class NodeIndex(NodeOrder):
                         each[position] = inf
                         break
                 else:
-                    each[position] = node.score
+                    score = node.score
+                    if shape.shares and not shape.fits(available):
+                        score = inf
+                    if devices is not None and score != inf:
+                        score = devices.score(node, shape, score)
+                    each[position] = score
         columns.synced = len(log)
         return columns
 
@@ -650,10 +712,15 @@ class NodeIndex(NodeOrder):
             if at < len(column):
                 column[at] = self._required_score(self.nodes[at], shape)
             return column
-        column = self._values.copy()
         if not self.nodes:
-            return column
+            return self._values.copy()
         free = self._free.of(self.nodes, self._log)
+        if self._devices is not None:
+            column = self._devices.scores(shape, self.nodes, free, self._values)
+        else:
+            column = self._values.copy()
         for at, value in shape.need:
             column[free[:, at] < value] = inf
+        if shape.shares:
+            column[room_of_nodes(shape.shares, free) < 1] = inf
         return column

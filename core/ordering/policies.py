@@ -42,16 +42,18 @@ def room_left(node: Node) -> float:
 class NodePolicy(NamedTuple):
     """A score function. ``fills_evenly`` says that an allocation raises the score of its node, so that
     the next ask is likely to get another of the best nodes. ``absolute`` says that amounts count as
-    shares of the largest node of the partition instead of shares of their own node."""
+    shares of the largest node of the partition instead of shares of their own node, ``devices`` that
+    devices come first on nodes that have any (``DeviceOrder``)."""
 
     score: Callable[[Node], float]
     fills_evenly: bool
     absolute: bool = False
+    devices: bool = False
 
 
 #: policies by their name in the configuration (``nodesortpolicy.type``)
 NODE_POLICIES: Final[dict[str, NodePolicy]] = {
     "fair":       NodePolicy(used_share, fills_evenly=True),
     "binpacking": NodePolicy(free_share, fills_evenly=False),
-    "bestfit":    NodePolicy(room_left, fills_evenly=False, absolute=True),
+    "bestfit":    NodePolicy(room_left, fills_evenly=False, absolute=True, devices=True),
 }  # fmt: skip

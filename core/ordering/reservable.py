@@ -33,7 +33,7 @@ def could_reserve(node: Node, shape: Shape) -> bool:
     for at, value in shape.need:  # as if everything that runs there had ended (Q7)
         if total[at] - occupied[at] < value:
             return False
-    return True
+    return not shape.shares or shape.fits(reservable_amounts(node))
 
 
 def fit_in_score(node: Node, shape: Shape) -> float:

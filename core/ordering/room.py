@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.gang import Line
 from quadriga.core.resources.shapes import START_GANG
+from quadriga.core.resources.units import room as room_of_units
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 def room_for(shape: Shape, available: Any) -> int:
     """The number of asks of this shape that fit in these free quantities; 0 for a shape of nothing."""
     room = 0
+    if shape.shares and not (room := room_of_units(shape.shares, available)):
+        return 0
     for at, value in shape.need:  # a plain loop, and mostly there is none
         of_type = available[at] // value
         if of_type <= 0:

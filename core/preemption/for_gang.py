@@ -27,7 +27,9 @@ from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
 from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
 from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
+from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import AnswerPending
+from quadriga.core.topology.domains import fit, is_local
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 #: why an attempt failed, beside the reasons of single asks
 NOT_WILLING: Final = "the preemption policy of a member does not let it preempt others"
 NOT_YET: Final = "its members have not waited for the preemption delay"
+NO_DOMAIN: Final = "in no domain that it may use would all its members have room"
 NO_QUOTA: Final = "a quota or a limit would have no room for all its members"
 
 #: a node with its offer, in the order of offers
@@ -131,6 +134,7 @@ class _Search:
         "_app",
         "_by_node",
         "_chosen",
+        "_chosen_nodes",
         "_evicted",
         "_fixed",
         "_found",
@@ -155,6 +159,8 @@ class _Search:
         self._free: dict[Node, Totals] = {}
         #: the nodes used, each with its first member
         self._nodes: dict[Node, Ask] = {}
+        #: a node for each member of a group, where domains matter (Q13)
+        self._chosen_nodes: dict[AskGroup, list[Node]] = {}
         #: the victims so far, each with the member that it makes room for
         self._chosen: dict[Candidate, Ask] = {}
         self._victims: set[Allocation] = set()
@@ -166,7 +172,10 @@ class _Search:
         self._by_node: dict[Node, list[Candidate]] = {}
 
     def run(self, short_of_quota: bool) -> GangEviction | str:
-        why = self._find_candidates() if short_of_quota else ""
+        local = is_local(self._members)
+        why = self._find_candidates() if short_of_quota or (local and not self._fixed) else ""
+        if local and not why:
+            why = self._choose_domains()
         for group in sorted(self._members, key=self._order):
             why = why or self._place(group)
         if why:
@@ -227,12 +236,42 @@ class _Search:
             self._by_node.setdefault(candidate.allocation.node, []).append(candidate)
         return ""
 
+    def _choose_domains(self) -> str:
+        """Find nodes in domains that the gang may use where all members would have room without candidates
+        (Q13)."""
+        free = {}
+        for node in self._partition.node_index.nodes:
+            if node.open and (node.reservation is None or node.reservation.ask.app is self._app):
+                free[node] = list(self._available(node))
+                for candidate in self._by_node.get(node, ()):
+                    add_to(free[node], candidate.allocation.vector)
+        own = [each.node for each in self._app.reservations if each.node in free]
+        for group, node, number in fit(self._partition, self._members, free, own=own).places:
+            self._chosen_nodes.setdefault(group, []).extend([node] * number)
+        return "" if self._chosen_nodes else NO_DOMAIN
+
+    def _place_on(self, group: AskGroup, asks: list[Ask]) -> str:
+        """Place the asks on the nodes that were chosen for their group."""
+        shape = group.shape
+        for ask, chosen in zip(asks, self._chosen_nodes[group], strict=True):
+            node = self._next_ready(deque((chosen,)), ask, shape)
+            if node is None and not self._fixed:
+                offers = [(each.order, each) for each in (self._offer(chosen, shape),) if each]
+                node = self._evict_on_best_node(ask, shape, offers)
+            if node is None:
+                return NO_NODE
+            add_to(self._free_of(node), shape.vector, -1)
+            self._nodes.setdefault(node, ask)
+        return ""
+
     # -- places ------------------------------------------------------------------------------------
 
     def _place(self, group: AskGroup) -> str:
         """Find a node for each ask of the group; return why there is none."""
         shape = group.shape
         asks = [ask for ask in group.asks.values() for _ in range(ask.pending)]
+        if self._chosen_nodes:
+            return self._place_on(group, asks)
         ready = deque(self._with_room(shape, len(asks)))
         offers: list[_Entry] | None = None
         for ask in asks:
@@ -255,7 +294,10 @@ class _Search:
                     return NO_NODE
             if node not in ready:  # it may have room for the next one
                 ready.appendleft(node)
-            add_to(self._free_of(node), shape.vector, -1)
+            free = self._free_of(node)
+            add_to(free, shape.vector, -1)
+            if shape.shares:
+                give(free, choose(shape.shares, free), -1)
             self._nodes.setdefault(node, ask)
         return ""
 
@@ -385,6 +427,7 @@ class _Search:
         self._chosen[candidate] = ask
         self._victims.add(candidate.allocation)
         add_to(free, candidate.allocation.vector)
+        give(free, candidate.allocation.units)
 
     # -- the result --------------------------------------------------------------------------------
 
@@ -402,7 +445,7 @@ class _Search:
             if queue.parent is None:  # root's max does not bound members that require their node
                 asked = needs_of(app, from_queues(self._members))
             for at, limit in queue.limits:
-                kept = queue.reserved_headroom[at] - app.reserved_headroom[at]
+                kept = queue.reserved_headroom[at] - app.own_headroom(at)
                 if queue.parent is None:  # root's quota is what the nodes have
                     kept = 0
                 if asked[at] > max(0, limit - queue.allocated[at] + back[at] - kept):

@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption.shortfall import Evicted, add_to
+from quadriga.core.resources.units import give
 from quadriga.core.runtime.remote_predicates import AnswerPending
+from quadriga.core.topology.members import MemberPredicate
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
@@ -89,8 +91,11 @@ def offer_on(
         if not evicted.add(candidate):
             continue
         vector = candidate.allocation.vector
-        if any(free[at] < value and at < len(vector) and vector[at] for at, value in shape.need):
+        if any(
+            free[at] < value and at < len(vector) and vector[at] for at, value in shape.need
+        ) or (shape.shares and candidate.allocation.units and not shape.fits(free)):
             add_to(free, vector)
+            give(free, candidate.allocation.units)
             head.append(candidate)
         else:
             evicted.remove(candidate)
@@ -101,10 +106,31 @@ def offer_on(
     for candidate in head + tail:
         if evicted.add(candidate):
             add_to(free, candidate.allocation.vector)
+            give(free, candidate.allocation.units)
             victims.append(candidate)
             if index < 0 and shape.fits(free):
                 index = len(victims) - 1
+    if shape.shares and index > 0:
+        return _spare(node, shape, victims, index, list(available))
     return Offer(node, index, tuple(victims)) if index >= 0 else None
+
+
+def _spare(node: Node, shape: Shape, victims: list[Candidate], index: int, free: Totals) -> Offer:
+    """The offer without victims on units that the shape does not get, which come last instead."""
+    chosen, spared = victims[: index + 1], []
+    for each in chosen:
+        add_to(free, each.allocation.vector)
+        give(free, each.allocation.units)
+    for each in list(chosen):
+        add_to(free, each.allocation.vector, -1)
+        give(free, each.allocation.units, -1)
+        if shape.fits(free):
+            chosen.remove(each)
+            spared.append(each)
+        else:
+            add_to(free, each.allocation.vector)
+            give(free, each.allocation.units)
+    return Offer(node, len(chosen) - 1, (*chosen, *victims[index + 1 :], *spared))
 
 
 # -- the choice ------------------------------------------------------------------------------------
@@ -138,6 +164,9 @@ def best_offer(kernel: Kernel, ask: Ask, offers: Iterator[Offer]) -> Offer | Non
 def answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
     """The offer as the resource manager changes it; ``None`` if the pod would not fit, `ANSWER_PENDING`
     while its answer is missing."""
+    if ask.kind.requires.locality is not None:
+        if MemberPredicate(ask, None)(ask.ask_key, offer.node.node_id, True) is not None:
+            return None
     if not offer.victims:
         predicate = kernel.predicates.get(rm_id)
         said = predicate and predicate(ask.ask_key, offer.node.node_id, True)

@@ -9,7 +9,8 @@ from quadriga.core.model.failed_preemptions import RETRY
 from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.preemption.shortfall import add_to
-from quadriga.core.resources.vectors import covers
+from quadriga.core.resources.units import fit, give
+from quadriga.core.resources.vectors import Totals, covers
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -50,12 +51,18 @@ def _victims(ask: Ask, node: Node) -> list[Candidate]:
     victims: list[Candidate] = []
     freed = [0] * len(node.available)
     for candidate in sorted(found, key=by_kind):
-        if covers(freed, ask.vector):
+        if _covers(freed, ask):
             break
         victims.append(candidate)
         add_to(freed, candidate.allocation.vector)
+        give(freed, candidate.allocation.units)
     add_to(freed, tuple(node.available))
-    return victims if covers(freed, ask.vector) else []
+    return victims if _covers(freed, ask) else []
+
+
+def _covers(free: Totals, ask: Ask) -> bool:
+    shares = ask.kind.requires.shares
+    return covers(free, ask.vector) and (not shares or fit(shares, free))
 
 
 def may_evict_for(ask: Ask, candidate: Candidate) -> bool:

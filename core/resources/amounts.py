@@ -18,10 +18,12 @@ def type_name(name: str) -> str:
     return "CPU" if name == "vcore" else name
 
 
-def amount(name: str, value: int) -> str:
-    """The amount with its unit and its type: vcore is in milli, memory and storage are in bytes."""
-    if name == "vcore":
-        return f"{value}m CPU" if value % 1000 else f"{value // 1000} CPU"
+def amount(name: str, value: int, *, milli: bool = False) -> str:
+    """The amount with its unit and its type: vcore and types in ``milli`` are in milli, memory and storage
+    are in bytes."""
+    if milli or name == "vcore":
+        of = type_name(name)
+        return f"{value}m {of}" if value % 1000 else f"{value // 1000} {of}"
     if _BYTES.search(name):
         return f"{_bytes(value)} {name}"
     return f"{value} {name}"

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from quadriga.core.resources.locality import Locality
+from quadriga.core.resources.units import Shares, fit
 from quadriga.core.resources.vectors import Vector
 
 #: pairs (resource type, quantity) for the types of which more than zero is requested
@@ -35,7 +37,8 @@ class Requirements(NamedTuple):
     """Everything about an ask that the choice of a node depends on.
 
     ``required_node`` is the id of the only node for the ask, or empty. ``runtime`` is the time (ns) in
-    which an allocation is told to end, rounded up; 0 if that is not known (Q7). A field that matters to nodes is
+    which an allocation is told to end, rounded up; 0 if that is not known (Q7). ``locality`` is what a member
+    of a gang wants of the domains that its gang runs in (Q13). A field that matters to nodes is
     declared here and nowhere else: shapes, groups of asks and templates of messages have the whole
     record in their keys.
     """
@@ -43,6 +46,9 @@ class Requirements(NamedTuple):
     vector: Vector
     required_node: str = ""
     runtime: int = 0
+    locality: Locality | None = None
+    #: what it takes of shared devices (Q14), which follows from the vector
+    shares: Shares = ()
 
     def trimmed(self) -> Requirements:
         """These requirements without the trailing zeros of the vector; the same object if it has none."""
@@ -54,12 +60,14 @@ class Requirements(NamedTuple):
 
 
 class Shape:
-    """One interned shape. ``vector``, ``required_node`` and ``runtime`` are those of its requirements."""
+    """One interned shape. ``vector``, ``required_node``, ``runtime`` and ``locality`` are those of its
+    requirements."""
 
     __slots__ = (
         "allocate",
         "asks",
         "elsewhere",
+        "locality",
         "need",
         "number",
         "preempt",
@@ -68,6 +76,7 @@ class Shape:
         "requires",
         "reserve",
         "runtime",
+        "shares",
         "vector",
     )
 
@@ -77,6 +86,8 @@ class Shape:
         vector = self.vector = requires.vector
         self.required_node = requires.required_node
         self.runtime = requires.runtime
+        self.locality = requires.locality
+        self.shares = requires.shares
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)
@@ -97,7 +108,7 @@ class Shape:
         for at, value in self.need:  # a plain loop: no check runs more often
             if available[at] < value:
                 return False
-        return True
+        return not self.shares or fit(self.shares, available)
 
     def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
         """Whether one more allocation keeps ``used`` within these limits, by type. Types that the shape

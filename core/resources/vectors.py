@@ -14,6 +14,15 @@ from typing import Final
 
 from quadriga.core.resources.amounts import amount
 from quadriga.core.resources.message_bounds import MessageBounds
+from quadriga.core.resources.units import (
+    MAX_UNITS,
+    WHOLE,
+    DeviceUnits,
+    Shares,
+    Units,
+    capacities,
+    share,
+)
 from quadriga.si import Quantity, Resource
 
 Vector = tuple[int, ...]
@@ -32,19 +41,31 @@ _MAX_MESSAGES: Final = 1_000
 class Registry:
     """The resource types of a partition, in order of first appearance.
 
-    ``on_new_type`` is called once for each new type, before any vector with it exists, so that the
+    ``on_new_types`` is called after new types and before any vector with them exists, so that the
     partition lengthens its totals.
     """
 
-    __slots__ = ("_messages", "bounds", "decoded", "index", "names", "on_new_type")
+    __slots__ = (
+        "_messages",
+        "bounds",
+        "decoded",
+        "hidden",
+        "index",
+        "names",
+        "on_new_types",
+        "shared",
+    )
 
     def __init__(self) -> None:
         self.bounds = MessageBounds()
         self.names: list[str] = []
         self.index: dict[str, int] = {}
-        self.on_new_type: Callable[[], None] = lambda: None
+        self.on_new_types: Callable[[], None] = lambda: None
         #: vectors by their encoded bytes; decoding a map costs more than the rest of an ask
         self.decoded: dict[bytes, Vector] = {}
+        #: the shared types (Q14), and the positions of all their units, which no reader sees
+        self.shared: dict[int, DeviceUnits] = {}
+        self.hidden: set[int] = set()
         #: vectors as messages, which are expensive to make
         self._messages: dict[Vector, Resource] = {}
 
@@ -53,17 +74,110 @@ class Registry:
 
     def position(self, name: str) -> int:
         """The index of a type, added if it is new."""
-        found = self.index.get(name)
-        if found is None:
-            found = self.index[name] = len(self.names)
-            self.names.append(name)
-            self.on_new_type()
-        return found
+        if name not in self.index:
+            self._learn((name,))
+        return self.index[name]
+
+    def _learn(self, names: Iterable[str]) -> None:
+        """Add the new ones of these types, and lengthen the totals once for all of them."""
+        before = len(self.names)
+        for name in names:
+            if name not in self.index:
+                self.index[name] = len(self.names)
+                self.names.append(name)
+        if len(self.names) > before:
+            self.on_new_types()
+
+    # -- shared devices (Q14) ----------------------------------------------------------------------
+
+    def declare_shared(self, names: Iterable[str]) -> None:
+        """These types, and no others, are shared devices."""
+        positions = [self.position(name) for name in names]
+        self.shared = {at: self.shared.get(at) or DeviceUnits(at) for at in positions}
+
+    def shares_of(self, vector: Vector) -> Shares:
+        """What an ask of this vector takes of shared devices."""
+        known = len(vector)
+        return tuple(
+            [
+                share(units, vector[at])
+                for at, units in self.shared.items()
+                if at < known and vector[at] > 0
+            ]
+        )
+
+    def problem_of_shares(self, vector: Vector) -> str:
+        """Why no ask may be of this vector, or an empty text."""
+        for at in self.shared:
+            value = vector[at] if at < len(vector) else 0
+            if value > WHOLE and value % WHOLE:
+                return (
+                    f"{value}m of {self.names[at]}: a share is at most {WHOLE}m, one device, and more are "
+                    f"whole devices"
+                )
+        return ""
+
+    def problem_of_units(self, total: Vector) -> str:
+        """Why no node may have this capacity, or an empty text."""
+        for at in self.shared:
+            value = total[at] if at < len(total) else 0
+            if value > MAX_UNITS * WHOLE:
+                return f"{value}m of {self.names[at]}, over {MAX_UNITS} devices"
+        return ""
+
+    def units_text(self, units: Units) -> str:
+        """``nvidia.com/gpu=0,3``, by the numbers of the units on their node."""
+        texts = []
+        for device, of in self.shared.items():
+            numbers = [str(of.positions.index(at)) for at, _ in units if at in of.positions]
+            if numbers:
+                texts.append(f"{self.names[device]}={','.join(numbers)}")
+        return ";".join(sorted(texts))
+
+    def read_units(self, text: str, vector: Vector) -> Units | None:
+        """The units that the text names, as many as an allocation of the vector has; ``None`` for another text
+        and for units that no node has."""
+        named: dict[str, list[str]] = {}
+        for part in text.split(";"):
+            name, _, numbers = part.partition("=")
+            named[name] = numbers.split(",")
+        units: list[tuple[int, int]] = []
+        for of, milli, number in self.shares_of(vector):
+            numbers = named.pop(self.names[of.device], [])
+            known = {str(each): at for each, at in enumerate(of.positions)}
+            found = sorted({known[each] for each in numbers if each in known})
+            if not len(found) == len(numbers) == number:
+                return None
+            units += [(at, milli) for at in found]
+        return None if named else tuple(units)
+
+    def without_units(self, vector: Iterable[int]) -> Totals:
+        """The amounts without those of units."""
+        return [0 if at in self.hidden else value for at, value in enumerate(vector)]
+
+    def with_units(self, total: Vector) -> Totals:
+        """The capacity of a node with that of its units, whose positions are assigned."""
+        sizes: list[tuple[int, int]] = []
+        for at, units in self.shared.items():
+            for number, size in enumerate(capacities(total[at] if at < len(total) else 0)):
+                if number == len(units.positions):
+                    units.positions.append(len(self.names))
+                    self.hidden.add(len(self.names))
+                    self.names.append(f"{self.names[at]}#{number}")
+                    self.on_new_types()
+                sizes.append((units.positions[number], size))
+        whole = [*total, *[0] * (len(self.names) - len(total))]
+        for at, size in sizes:
+            whole[at] = size
+        return whole
 
     def vector(self, quantities: Mapping[str, int]) -> Vector:
-        """A vector with the given quantities and zero elsewhere."""
-        known = [(self.position(name), value) for name, value in quantities.items()]
-        vector = [0] * len(self.names)
+        """A vector with the given quantities. It ends with its last quantity other than zero, so an ask costs
+        the same however many types others have named."""
+        self._learn(quantities)
+        index = self.index
+        known = [(index[name], value) for name, value in quantities.items() if value]
+        vector = [0] * (max(known)[0] + 1 if known else 0)
         for at, value in known:
             vector[at] = value
         return tuple(vector)
@@ -86,32 +200,43 @@ class Registry:
 
     def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
         """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""
-        return tuple(sorted((self.position(name), value) for name, value in quantities.items()))
+        self._learn(quantities)
+        return tuple(sorted((self.index[name], value) for name, value in quantities.items()))
 
     def zeros(self) -> Totals:
         return [0] * len(self.names)
 
-    def lengthen(self, all_totals: Iterable[Totals]) -> None:
-        """Give each of these totals an entry for every known type."""
-        size = len(self.names)
+    def lengthen(self, all_totals: Iterable[Totals], types: int | None = None) -> None:
+        """Give each of these totals an entry for every known type, or for the first ``types`` of them."""
+        size = len(self.names) if types is None else types
         for totals in all_totals:
             if len(totals) < size:
                 totals.extend([0] * (size - len(totals)))
 
     def mapping(self, vector: Iterable[int]) -> dict[str, int]:
         """Type name to quantity, without the zeros, for texts and dumps."""
-        return {n: v for n, v in zip(self.names, vector, strict=False) if v}
+        named = zip(self.names, vector, strict=False)
+        if self.hidden:
+            return {n: v for at, (n, v) in enumerate(named) if v and at not in self.hidden}
+        return {n: v for n, v in named if v}
 
     def text(self, vector: Iterable[int]) -> str:
         """``vcore=4000 memory=1024`` in order of names."""
         pairs = sorted(self.mapping(vector).items())
         return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
 
+    def amount(self, name: str, value: int) -> str:
+        """``500m CPU``, for texts that people read."""
+        return amount(name, value, milli=bool(self.shared) and self.index.get(name) in self.shared)
+
     def words(self, vector: Iterable[int]) -> str:
         """``500m CPU and 16 MiB memory``, for texts that people read."""
         of_type = self.mapping(vector)
         ordered = sorted(of_type, key=lambda name: (_FIRST.get(name, len(_FIRST)), name))
-        *first, last = [amount(name, of_type[name]) for name in ordered] or ["nothing"]
+        shared = {self.names[at] for at in self.shared}
+        *first, last = [amount(name, of_type[name], milli=name in shared) for name in ordered] or [
+            "nothing"
+        ]
         return f"{', '.join(first)} and {last}" if first else last
 
     def message(self, vector: Iterable[int]) -> Resource:

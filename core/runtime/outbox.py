@@ -30,6 +30,7 @@ from quadriga.si import (
     TerminationType,
     UpdateContainerSchedulingStateRequest,
 )
+from quadriga.si.constants import TAG_DEVICES
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -126,6 +127,8 @@ class Outbox:
                 message.allocationID = allocation.uuid
             if ask.terms is not PLAIN:
                 _add_terms(message, ask.terms)
+            if allocation.node.units is not None and (units := allocation.units):
+                message.allocationTags[TAG_DEVICES] = partition.registry.units_text(units)
 
     def _new(self, rm: ResourceManager, templates: list[bytes]) -> list[AllocationMessage]:
         """Make a message for each template, with at most ``batch`` messages in one response."""

@@ -139,12 +139,13 @@ def is_simple(group: AskGroup) -> bool:
 
     - The application counts as running for its users' limits already.
     - None of its asks has a node reserved, nor may use a node that is reserved for another one (Q7).
+    - It is no member of a gang that wants something of its domains (Q13).
     - A real ask's application runs already.
     - A placeholder's gang has started, and nothing waits for what the gang has not got yet. Only the
       placeholder that completes the gang is left to ``cycle``.
     """
     app = group.app
-    if not app.counted or group.reserved:
+    if not app.counted or group.reserved or group.shape.locality:
         return False
     if group.shape.runtime and app.partition.reservations:
         return False

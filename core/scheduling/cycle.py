@@ -35,6 +35,7 @@ from quadriga.core.steps.next_ask import (
 )
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.steps.releasing import evict
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -203,7 +204,7 @@ def _make_reservation(kernel: Kernel, ask: Ask, node: Node) -> None:
 
 def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     """Whether the predicates accept the node. A required node is not checked (5.6, step 6)."""
-    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     if predicate is None or ask.required_node:
         return True
     said = predicate(ask.ask_key, node.node_id, False)

@@ -20,6 +20,7 @@ from quadriga.core.steps import gang, limits, reservation
 from quadriga.core.steps.allocating import allocate
 from quadriga.core.steps.next_ask import node_for, out_of_quota
 from quadriga.core.steps.releasing import evict
+from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.scheduling.round import Round
+from quadriga.core.scheduling.round import Round
 
 
 def serve_reserved(round_: Round) -> bool:
@@ -101,7 +102,7 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         return False
     if not each.node.open and not ask.required_node:
         return False
-    predicate = kernel.predicates.get(partition.rm.rm_id)
+    predicate = predicate_of(kernel, ask)
     if predicate is not None and predicate(ask.ask_key, each.node.node_id, True) is not None:
         partition.waiting.deferred_reservations[each] = None
         return False

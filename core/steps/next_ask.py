@@ -17,6 +17,7 @@ from quadriga.core.resources.shapes import START_GANG
 from quadriga.core.resources.vectors import MAX_QUANTITY
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import first_not_refused, known_refusals
+from quadriga.core.topology.members import predicate_of, preferring
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -158,6 +159,13 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     shape, node_index = ask.group.shape, partition.node_index
     best = node_index.best(shape)
     predicate = kernel.predicates.get(partition.rm.rm_id)
+    if shape.locality is not None and best is not None:
+        predicate = predicate_of(kernel, ask)
+        for strict in preferring(kernel, ask):
+            known = strict.refused_nodes(ask.ask_key, node_index.node_ids())
+            found, _ = first_not_refused(strict, ask, shape, node_index, known)
+            if found is not None:
+                return found
     if predicate is None or best is None:
         return best
     allowed = first_allowed(predicate, ask, _in_order(node_index, shape))
@@ -167,9 +175,9 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     said_of_best = predicate(ask.ask_key, best.node_id, True)
     if said_of_best is None:
         return best
-    known = known_refusals(predicate, ask, node_index)
-    if known is not None:
-        found, refused = first_not_refused(predicate, ask, shape, node_index, known)
+    refusals = known_refusals(predicate, ask, node_index)
+    if refusals is not None:
+        found, refused = first_not_refused(predicate, ask, shape, node_index, refusals)
         if found is None:
             partition.rm.observer.predicates_refused(ask, refused)
         return found

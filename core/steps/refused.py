@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.waiting import FOREVER, Refusal
+from quadriga.core.resources.units import fit
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.topology.members import predicate_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,6 +48,8 @@ def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Ref
     known: list[KnownRefusals | None] = []
     again = now + _LATEST
     for ask in asks:
+        if ask.kind.requires.locality is not None and not _starts_with_others(ask):
+            predicate = predicate_of(kernel, ask)
         known.append(predicate and known_refusals(predicate, ask, partition.node_index))
         again = min(again, now + max(_SOONEST, (now - ask.created) // 4))
         if partition.rm.reservations:
@@ -54,6 +58,10 @@ def refusal_of(kernel: Kernel, partition: Partition, asks: Sequence[Ask]) -> Ref
             due = ask.created + ask.app.queue.properties.preemption_delay
             again = _earlier(again, max(due, ask.preempt_from), now)
     return Refusal(asks, known, partition.node_index.node_ids(), again)
+
+
+def _starts_with_others(ask: Ask) -> bool:
+    return ask.group is not None and ask.app.gang.starts_whole(ask.group)
 
 
 def _earlier(again: int, due: int, now: int) -> int:
@@ -138,6 +146,8 @@ def _may_have_ended(kernel: Kernel, partition: Partition, refusal: Refusal) -> b
 def _has_room(node: Node, ask: Ask) -> bool:
     requires = ask.kind.requires
     if requires.required_node not in ("", node.node_id):
+        return False
+    if requires.shares and not fit(requires.shares, node.available):
         return False
     return all(free >= asked for free, asked in zip(node.available, requires.vector, strict=False))
 

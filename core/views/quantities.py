@@ -16,7 +16,12 @@ def amounts(
     """A vector by type name, in order of names; zeros only for the types of ``always``."""
     shown = always or {}
     named = zip(partition.registry.names, vector, strict=False)
-    found = {name: value for name, value in named if value or name in shown}
+    hidden = partition.registry.hidden
+    found = {
+        name: value
+        for at, (name, value) in enumerate(named)
+        if (value or name in shown) and at not in hidden
+    }
     return sorted_amounts(found)
 
 

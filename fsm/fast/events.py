@@ -13,22 +13,18 @@ from typing import Any, Final
 from transitions import EventData
 from transitions.core import Event
 
-from quadriga.fsm.fast.plans import NO_PLAN, Plan, make_plan
+from quadriga.fsm.fast.plans import Kind, make_plan
 from quadriga.fsm.fast.steps import (
     CALLING,
-    CAUGHT,
     EVENT,
     HAS_FINAL,
     INFO,
     TRANSITION,
-    call,
     event_data,
     is_plain,
     keeps,
     levels,
     noisy,
-    settle,
-    try_each,
     unpatched,
 )
 from quadriga.fsm.fast.tracking import (
@@ -51,6 +47,25 @@ _CALLED: Final = tuple(
 _PATIENCE: Final = 10
 
 
+def key_of(value: Any) -> Any:
+    """Return the key of a plan for a state: members of an enumeration are hashed slowly, and some equal strings."""
+    return value if type(value) is str else id(value)
+
+
+class _Running:
+    """Stands in a queue for the trigger that runs just now. ``Machine.remove_model`` asks what waits for its model."""
+
+    __slots__ = ("event", "given", "model")
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        return (self,)
+
+    def __call__(self) -> Any:  # it is there twice after ``remove_model``
+        event = self.event
+        return event._trigger(event_data(None, event, event.machine, self.model, *self.given))
+
+
 class _Later:
     """The transitions of an event that a template describes, until they are read."""
 
@@ -67,9 +82,10 @@ class FastEvent(Reporting, Event):
     #: whether a plan is made and followed the first time already
     eager = False
     #: plans that take a model, for machines without a queue whose models have their state in ``state``
-    _plans: dict[Any, Plan]
+    #: by ``key_of`` the state; the key in a tuple has the number of times that it was fired without a plan
+    _plans: dict[Any, Any]
     #: plans that take an ``EventData``
-    _data_plans: dict[Any, Plan]
+    _data_plans: dict[Any, Any]
     transitions = _Later()  # an attribute of the object as soon as it is read
 
     def __init__(self, name: str, machine: Any) -> None:
@@ -86,12 +102,11 @@ class FastEvent(Reporting, Event):
         # ``method`` does the same: a call from there to here would take half as long again
         try:
             value = model.state
-            kind, plan = self._plans.get(value, NO_PLAN)
-            loud = levels[INFO]
-        except (AttributeError, TypeError, KeyError):  # the library encounters it too, but not here
-            loud = True
-        if loud or type(value) is not kind:
-            return self._trigger_unplanned(model, args, kwargs)
+            plan = self._plans[value if type(value) is str else id(value)]
+            if levels[INFO]:
+                plan = self._trigger_unplanned
+        except (AttributeError, KeyError):  # the library encounters it too, but not here
+            plan = self._trigger_unplanned
         return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
     def method(self) -> Any:
@@ -101,12 +116,11 @@ class FastEvent(Reporting, Event):
         def trigger(model: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 value = model.state
-                kind, plan = plans.get(value, NO_PLAN)
-                loud = levels[INFO]
-            except (AttributeError, TypeError, KeyError):
-                loud = True
-            if loud or type(value) is not kind:
-                return unplanned(model, args, kwargs)
+                plan = plans[value if type(value) is str else id(value)]
+                if levels[INFO]:
+                    plan = unplanned
+            except (AttributeError, KeyError):
+                plan = unplanned
             return plan(model, args, kwargs)
 
         return trigger
@@ -116,15 +130,19 @@ class FastEvent(Reporting, Event):
         own = machine.__dict__
         if noisy() or not is_plain(machine) or not self._is_plain() or own["_transition_queue"]:
             return super().trigger(model, *args, **kwargs)
-        if own["_queued"] or own["model_attribute"] != "state":
-            if own["_queued"] and own["model_attribute"] == "state":
-                self._keep(self._plans, getattr(model, "state", None), self._enqueue)
+        if own["model_attribute"] != "state":
             return super().trigger(model, *args, **kwargs)
         value = getattr(model, "state", None)
-        plan = self.plan_for(value, given=False)
+        if own["_queued"]:
+            self.plan_for(value, Kind.GO)
+            return self._enqueue(model, args, kwargs)
+        plan = self.plan_for(value, Kind.GO)
         if plan is None and self._has_stepped(machine, own, model, value):
             return True
-        return (plan or self._go_through)(model, args, kwargs)
+        return (plan or self._unplanned)(model, args, kwargs)
+
+    def _unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
+        return Event.trigger(self, model, *args, **kwargs)
 
     def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
         """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
@@ -155,104 +173,104 @@ class FastEvent(Reporting, Event):
 
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
+        data = event_data(None, self, self.machine, model, args, kwargs)
+        return self.machine._process(partial(self._trigger, data))  # type: ignore[no-any-return]
+
+    def _with_queue(self, plan: Any) -> Any:
+        """Return a plan that does what ``Machine._process`` does around another one."""
         own = self.machine.__dict__
-        queue = own["_transition_queue"]
-        queue.append(
-            partial(self._trigger, event_data(None, self, self.machine, model, args, kwargs))
-        )
-        if len(queue) > 1:
+
+        def queued(model: Any, args: Any, kwargs: Any) -> bool:
+            queue = own["_transition_queue"]
+            if queue:
+                return self._enqueue(model, args, kwargs)
+            running = _Running()
+            running.event = self
+            running.model = model
+            running.given = args, kwargs
+            queue.append(running)
+            try:
+                plan(model, args, kwargs)
+                queue = own["_transition_queue"]
+                queue.popleft()
+                while queue:
+                    queue[0]()
+                    queue = own["_transition_queue"]
+                    queue.popleft()
+            except BaseException:
+                own["_transition_queue"].clear()
+                raise
             return True
-        try:
-            while own["_transition_queue"]:
-                own["_transition_queue"][0]()
-                own["_transition_queue"].popleft()
-        except BaseException:
-            own["_transition_queue"].clear()
-            raise
-        return True
+
+        return queued
 
     def _trigger(self, data: EventData) -> bool:
         """Process a trigger from the queue of a machine, or for models with another attribute."""
         machine: Any = self.machine
         try:
             value = getattr(data.model, machine.__dict__["model_attribute"])
-            kind, plan = self._data_plans.get(value, NO_PLAN)
-            loud = levels[INFO]
-        except (AttributeError, TypeError, KeyError):
-            loud = True
-        if not loud and type(value) is kind:
+            plan = self._data_plans[value if type(value) is str else id(value)]
+            if levels[INFO]:
+                plan = None
+        except (AttributeError, KeyError):
+            plan = None
+        if plan is not None:
             return plan(data)  # type: ignore[no-any-return]
         if noisy() or not (is_plain(machine) and self._is_plain()):
             return super()._trigger(data)
         value = getattr(data.model, machine.__dict__["model_attribute"], None)
-        plan = self.plan_for(value, given=True)
-        return plan(data) if plan else self._go_through(None, None, None, data)
+        plan = self.plan_for(value, Kind.GIVEN)
+        return plan(data) if plan else super()._trigger(data)
 
     def _is_plain(self) -> bool:
         return keeps(type(self), FastEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
 
     # -- plans -------------------------------------------------------------------------------
 
-    def plan_for(self, value: Any, *, given: bool | None = None) -> Any:
-        """Return the plan for a state's name; ``None`` if there is none yet, or can be none.
+    def plan_for(self, value: Any, kind: Kind | None = None) -> Any:
+        """Return the plan for a state's value; ``None`` if there is none yet, or can be none.
 
-        ``given``: whether the plan is for an ``EventData``. It is made the second time; at once without ``given``.
+        It is made the second time; at once without a kind, to be read.
         """
-        plans = self._data_plans if given else self._plans
-        try:
-            kind, plan = plans.get(value, NO_PLAN)
-        except TypeError:  # no state is unhashable; the library reports the error
-            return None
-        if given is not None and kind is type(value):
-            return plan
         machine: Any = self.machine
-        if given is not None and not self.eager:
-            fired = plan or 0
+        if kind is None:
+            return make_plan(self, machine, marker_of(machine), value, Kind.GO)
+        return self._plan_in(
+            self._data_plans if kind is Kind.GIVEN else self._plans, key_of(value), value, kind
+        )
+
+    def plan_to_ask(self, machine: Any, value: Any) -> Any:
+        """Return the plan of ``may_...`` for a state's value, made the second time."""
+        asked = marker_of(machine).asked.setdefault(self.name, {})
+        return self._plan_in(asked, key_of(value), value, Kind.ASK, machine)
+
+    def _plan_in(self, plans: Any, key: Any, value: Any, kind: Kind, machine: Any = None) -> Any:
+        if key in plans:
+            return plans[key]
+        machine = machine or self.machine
+        if not self.eager:
+            fired = plans.get((key,), 0)
             copied = "_later" in self.__dict__ and len(machine.models) == 1
             if fired < (_PATIENCE if copied else 1):
-                self._keep(plans, value, fired + 1, kind=None)
+                self._keep(plans, (key,), fired + 1)
                 return None
         marker = marker_of(machine)
         now = marker.now
-        plan = make_plan(self, machine, marker, value, given=bool(given))
-        steps = self._go_through_data if given else self._go_through
-        if given is not None:
-            self._keep(plans, value, plan or steps)
-            if marker.now is not now:  # by another thread
-                plans.pop(value, None)
+        plan = make_plan(self, machine, marker, value, kind)
+        if kind is Kind.ASK:
+            self._keep(plans, key, plan)
+        else:
+            steps = super()._trigger if kind is Kind.GIVEN else self._unplanned
+            queued = kind is Kind.GO and machine.__dict__["_queued"]
+            self._keep(plans, key, self._with_queue(plan or steps) if queued else plan or steps)
+        if marker.now is not now:  # by another thread
+            plans.pop(key, None)
         return plan
 
-    def _keep(self, plans: dict[Any, Any], value: Any, plan: Any, kind: Any = ...) -> None:
-        try:
-            if not plans:
-                marker_of(self.machine).filled.append(plans)
-            plans[value] = (type(value) if kind is ... else kind, plan)
-        except TypeError:  # no state is unhashable; the library reports the error
-            pass
-
-    # -- the steps of a trigger, without a plan ---------------------------------------------------
-
-    def _go_through_data(self, data: Any) -> bool:
-        return self._go_through(None, None, None, data)
-
-    def _go_through(self, model: Any, args: Any, kwargs: Any, data: Any = None) -> bool:
-        """Do what ``Event._trigger`` does."""
-        machine: Any = self.machine
-        data = data or event_data(None, self, machine, model, args, kwargs)
-        data.state = state = machine.get_model_state(data.model)
-        try:
-            if self._is_valid_source(state):
-                call(machine, machine.prepare_event, data)
-                try_each(machine, iter(self.transitions[data.state.name]), data)
-        except CAUGHT as error:
-            data.error = error
-            if not machine.on_exception:
-                raise
-            call(machine, machine.on_exception, data)
-        finally:
-            if machine.finalize_event:
-                settle(machine, data)
-        return data.result  # type: ignore[no-any-return]
+    def _keep(self, plans: dict[Any, Any], key: Any, plan: Any) -> None:
+        if not plans:
+            marker_of(self.machine).filled.append(plans)
+        plans[key] = plan
 
 
 FastEvent.__name__ = Event.__name__  # shown by the library's own __repr__

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from transitions import Machine, State
-from transitions.core import Event, listify
+from transitions.core import listify
 
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.models import (
@@ -28,12 +28,11 @@ from quadriga.fsm.fast.models import (
 )
 from quadriga.fsm.fast.steps import (
     HAS_FINAL,
+    INFO,
     MACHINE,
-    call,
-    check,
-    event_data,
     is_plain,
     keeps,
+    levels,
     noisy,
 )
 from quadriga.fsm.fast.templates import bind, build, key_of, learn, templates
@@ -364,35 +363,31 @@ class FastMachine(Machine):
     # -- asking ------------------------------------------------------------------------------
 
     def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> bool:
+        try:
+            marker, value = self._marker, model.state
+            plan = marker.asked[trigger][value if type(value) is str else id(value)]
+            if levels[INFO] or marker.machine() is not self:
+                plan = None
+        except (AttributeError, KeyError, TypeError):
+            plan = None
+        if plan is None:
+            return self._ask_unplanned(model, trigger, args, kwargs)
+        return plan(model, args, kwargs)  # type: ignore[no-any-return]
+
+    def _ask_unplanned(self, model: Any, trigger: Any, args: Any, kwargs: Any) -> bool:
         if not HAS_FINAL or noisy() or not is_plain(self):
             return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
-        state = self.get_model_state(model)
-        event = self.events.get(trigger)
-        if event is None or state.name not in event.transitions:
-            return False
-        data: Any = None
-        for transition in event.transitions[state.name]:
-            if transition.dest is not None:
-                try:
-                    self.get_state(transition.dest)
-                except ValueError:
-                    continue
-            if data is None:
-                if not (self._prepare_event or transition.prepare or transition.conditions):
-                    return True
-                data = event_data(state, Event(trigger, self), self, model, args, kwargs)
-            data.transition = transition
-            try:
-                call(self, self._prepare_event, data)
-                call(self, transition.prepare, data)
-                if all(check(self, condition, data) for condition in transition.conditions):
-                    return True
-            except BaseException as error:
-                data.error = error
-                if not self.on_exception:
-                    raise
-                call(self, self.on_exception, data)
-        return False
+        event: Any = self.events.get(trigger)
+        plan = None
+        if (
+            isinstance(event, FastEvent)
+            and self.model_attribute == "state"
+            and event.name == trigger
+        ):
+            plan = event.plan_to_ask(self, getattr(model, "state", None))
+        if plan is None:
+            return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
+        return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
 
 class _Prepared(NamedTuple):

@@ -8,16 +8,16 @@ trigger step by step, as it is then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
+from inspect import getattr_static
 from keyword import iskeyword
-from types import MethodType
+from types import FunctionType
 from typing import Any, Final
 from zlib import crc32
 
 from transitions import State
-from transitions.core import Condition, Transition
+from transitions.core import Condition, Event, Transition
 
 from quadriga.fsm.fast.steps import (
     CALLING,
@@ -28,13 +28,12 @@ from quadriga.fsm.fast.steps import (
     STATE,
     TRANSITION,
     Rest,
-    call,
+    ask_on,
     constantly,
-    enter,
     event_data,
     imported,
+    is_callable,
     keeps,
-    leave,
     resume,
     settle,
 )
@@ -51,12 +50,26 @@ from quadriga.fsm.fast.tracking import (
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states do
 #: nothing but call their lists, and would report if that changed.
 Choice = tuple[Any, Any, Any, Any, bool]
+
+
+class Kind(Enum):
+    """What a plan does."""
+
+    #: fires for a model with ``args`` and ``kwargs``
+    GO = "plans"
+    #: fires with an ``EventData``
+    GIVEN = "given"
+    #: answers ``may_...``
+    ASK = "asked"
+
+
 #: most callbacks and conditions of a plan; the library's steps are followed where there are more
-_MOST: Final = 50
-_NAMES: Final[dict[str, Any]] = {
+MOST: Final = 50
+#: what plans call; ``nested_plans`` adds to it
+NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (call, constantly, enter, event_data, imported, leave, resume, settle)
-} | {"CAUGHT": CAUGHT, "MethodType": MethodType, "put": object.__setattr__}
+    for each in (ask_on, constantly, event_data, imported, is_callable, resume, settle)
+} | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
 class _Source:
@@ -72,43 +85,46 @@ class _Source:
 @lru_cache(maxsize=1024)
 def _factory(source: str, name: str) -> Any:
     """Compile the source once for all machines that have this plan."""
-    scope = {**_NAMES, "__name__": name, "__loader__": _Source(source)}
+    scope = {**NAMES, "__name__": name, "__loader__": _Source(source)}
     exec(compile(source, name, "exec"), scope)
     return scope["factory"]
 
 
-def make_plan(event: Any, machine: Any, marker: Marker, value: Any, *, given: bool) -> Any:
-    """Return the plan of an event for a state name, with its source as ``__doc__``.
-
-    ``given``: the plan takes an ``EventData``, else the model, ``args`` and ``kwargs``. ``None`` if the library's
-    steps have to be followed.
-    """
+def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> Any:
+    """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
+    have to be followed."""
     name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source, states = machine.states.get(name), machine.states
     follow(marker, event, states, event.transitions, source)
     if source is None or states.__class__ is not States or not _has_plain_name(source):
         return None
-    found = event.transitions.get(source.name)
+    found = event.transitions.get(source.name, Callbacks() if kind is Kind.ASK else None)
     if event.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
         return None
     follow(marker, found)
     choices = []
     for each in found:
         choice = choice_of(machine, each)
+        if kind is Kind.ASK and each.dest == "":
+            return None
         follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
         if choice is None:
             return None
         choices.append(choice)
-        if not each.conditions:
+        if not each.conditions and kind is not Kind.ASK:
             break
-    writer = _Writer(event, machine, marker, source, found, given)
+    writer = Writer(event, machine, marker, source, found, kind)
     if not writer.write(choices):
         return None
-    text = writer.text
+    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+
+
+def made_of(text: str, about: str, constants: dict[str, Any], value: Any) -> Any:
+    """Return the function of this source."""
     # Tracebacks find the lines by the title, which is another one for another text.
-    title = f"plan of {event.name!r} in {source.name!r} ({crc32(text.encode()):08x})"
-    plan = _factory(text, title)(**writer.constants)
+    plan = _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")(**constants)
     plan.__doc__ = text
+    plan.value = value  # its id is a key
     return plan
 
 
@@ -123,6 +139,11 @@ def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
     )
 
 
+def is_conditional(condition: Any) -> bool:
+    """Return whether the condition is one of the library's, and would report if that changed."""
+    return _reports(condition, Condition, CONDITION)
+
+
 def _has_plain_name(state: Any) -> bool:
     return keeps(type(state), State, STATE)
 
@@ -132,7 +153,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     if not _reports(transition, Transition, TRANSITION):
         return None
     if transition.conditions.__class__ is not Callbacks or not all(
-        _reports(condition, Condition, CONDITION) for condition in transition.conditions
+        map(is_conditional, transition.conditions)
     ):
         return None
     if not transition.dest:
@@ -147,52 +168,68 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
     return transition, transition.conditions, origin, dest, fixed
 
 
-#: the EventData of a plan that begins without one
-_MADE: Final = "event_data(state, event, machine, model, args, kwargs, transition)"
-_TEMPLATE: Final = """\
+_GO: Final = """\
 def factory({names}):
     def plan({arguments}):
-        {begin}
-        now = marker.now
+{begin}
         try:
             while True:
 {body}
-                break
+            {remade}{changed}{resumes}(rest, data, agrees)
         except CAUGHT as error:
-            data = data or {made}
-            data.error = error
+            {leave}{remade}data.error = error
             if not own["_on_exception"]:
                 raise
-            call(machine, own["_on_exception"], data)
+            machine.callbacks(own["_on_exception"], data)
         finally:
-            if own["_finalize_event"]:
-                settle(machine, data or {made})
-        return data.result if data else result
+            {leave}if {unsettled}own["_finalize_event"]:
+                settle(machine, data)
+        return data.result
+    return plan
+"""
+_ASK: Final = """\
+def factory({names}):
+    def plan(model, args, kwargs):
+{begin}
+        while True:
+{body}
+            return False
+        return {resumes}(rest, {data}, agrees)
     return plan
 """
 
 
-class _Writer:
+class Writer:
     """Writes the source of a plan and collects its constants."""
 
+    #: the EventData of a plan that begins without one
+    made = "event_data(state, event, machine, model, args, kwargs, transition)"
+    resumes = "resume"
+    #: whether there may be scopes to leave
+    scoped = False
+
     def __init__(
-        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, given: bool
+        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, kind: Kind
     ) -> None:
         self.event, self.machine, self.marker, self.source = event, machine, marker, source
-        self.found, self.given = found, given
+        self.found, self.kind = found, kind
         self.own = machine.__dict__
+        self.cls = type(machine.models[0]) if machine.models else object
         self.constants: dict[str, Any] = {
             "machine": machine,
             "own": self.own,
-            "event": event,
+            "event": Event(event.name, machine) if kind is Kind.ASK else event,
             "marker": marker,
+            "now": marker.now,
             "source": source,
         }
+        if kind is Kind.ASK:
+            self.resumes = "ask_on"
         self.lines: list[str] = []
-        self.depth = 4
+        self.depth = 3 if kind is Kind.ASK else 4
 
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
+    def line(self, *texts: str) -> None:
+        self.lines += ["    " * self.depth + text for text in texts]
 
     def constant(self, hint: str, value: Any) -> str:
         """Return the name of a constant of the plan."""
@@ -205,73 +242,135 @@ class _Writer:
 
     def write(self, choices: list[Choice]) -> bool:
         """Write the whole plan; return false if it would need what a plan cannot do."""
-        own, lists = self.own, [self.own["_prepare_event"]]
-        for each, _, origin, dest, fixed in choices:
+        own, asks = self.own, self.kind is Kind.ASK
+        lists = [own["_prepare_event"], *(choice[0].prepare for choice in choices)]
+        for each, _, origin, dest, fixed in () if asks else choices:
             lists += [own["_before_state_change"], own["_after_state_change"]]
-            lists += [each.prepare, each.before, each.after]
+            lists += [each.before, each.after]
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
-        follow(self.marker, own["_finalize_event"], *lists)
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
+        follow(self.marker, *lists)
+        conditions = [condition for choice in choices for condition in choice[1]]
+        if not all(type(each) in (Callbacks, list, tuple) for each in lists) or (
+            sum(map(len, lists)) + len(conditions) > MOST
+        ):
             return False
-        every_condition = [c for choice in choices for c in choice[1]]
-        if sum(map(len, lists)) + len(every_condition) > _MOST:
-            return False
-        fixed = all(choice[4] for choice in choices)
-        silent = all(map(is_silent, lists))
+        self.begin(
+            bool(conditions) or not all(map(is_silent, lists)),
+            not all(choice[4] for choice in choices),
+        )
+        self._write_body(choices)
+        self.finish()
+        return True
+
+    def begin(self, calls: bool, enters: bool) -> None:
+        """Decide what the plan needs: whether it calls anything, and lets states enter and leave themselves."""
+        asks = self.kind is Kind.ASK
+        follow(self.marker, self.own["_finalize_event"])
+        #: whether nothing is called at the end
+        self.quiet = asks or is_silent(self.own["_finalize_event"])
+        self.calls, self.sent = calls, bool(self.own["send_event"])
         #: whether there is an EventData from the beginning
-        quiet = is_silent(own["_finalize_event"])
-        self.sent = bool(own["send_event"])
-        asks = self.sent and bool(every_condition or not silent)
-        self.data = self.given or not (fixed and quiet) or asks
+        self.data = self.kind is Kind.GIVEN or (self.sent and calls)
+        self.data |= not asks and (enters or not self.quiet)
         self.model = "data.model" if self.data else "model"
-        self._list("prepare_event", None, own["_prepare_event"])
+
+    def first_lines(self) -> list[str]:
+        if self.kind is Kind.GIVEN:
+            return ["data.state = source"]
+        if self.data:
+            return ["data = event_data(source, event, machine, model, args, kwargs)"]
+        silent = is_silent(self.own["_prepare_event"])
+        return ["data = None", "state = source", *([] if silent else ["transition = None"])]
+
+    def finish(self) -> None:
+        first, given = self.first_lines(), self.kind is Kind.GIVEN
+        if given and self.calls and not self.sent:
+            first.append("args, kwargs = data.args, data.kwargs")
+        if self.calls and not self.sent:
+            first.append("bare = not args and not kwargs")
+        unsettled = "marker.now is not now and " if self.data else "data is not None and "
+        self.text = (_ASK if self.kind is Kind.ASK else _GO).format(
+            names=", ".join(self.constants),
+            arguments="data" if given else "model, args, kwargs",
+            begin="\n".join(f"        {line}" for line in first),
+            body="\n".join(self.lines),
+            data="data" if self.data else f"data or {self.made}",
+            remade="" if self.data else f"data = data or {self.made}; ",
+            changed="" if self.quiet else "if rest is not None: ",
+            resumes=self.resumes,
+            leave="ascend(machine, 0)\n            " if self.scoped else "",
+            unsettled=unsettled if self.quiet else "",
+        )
+
+    def _write_body(self, choices: list[Choice]) -> None:
+        if self.kind is Kind.ASK:
+            for number, choice in enumerate(choices):
+                if self._ask(number, choice):
+                    return
+            return
+        self._list("prepare_event", None, self.own["_prepare_event"])
         for number, choice in enumerate(choices):
             self._choice(number, choice)
-        begin = "data, state, transition, result = None, source, None, False"
-        if self.given:
-            begin = "model, args, kwargs, data.state = data.model, data.args, data.kwargs, source"
-        elif self.data:
-            begin = "data = event_data(source, event, machine, model, args, kwargs)"
-        arguments = "data" if self.given else "model, args, kwargs"
-        names, body = ", ".join(self.constants), "\n".join(self.lines)
-        self.text = _TEMPLATE.format(
-            names=names, arguments=arguments, begin=begin, body=body, made=_MADE
-        )
-        return True
+        if all(choice[1] for choice in choices):
+            self._done(False)
+
+    def _done(self, result: bool) -> None:
+        """End the plan."""
+        if result and self.data:
+            self.line("data.result = True")
+        self.line(*([f"return {result}"] if self.quiet else ["rest = None", "break"]))
 
     # -- callbacks ---------------------------------------------------------------------------------
 
-    def _resolve(self, func: Any) -> str:
-        """Write how a callback is found; return the expression for it."""
-        if type(func) is not str:
-            if not isinstance(func, str):
-                return self.constant("callback", func)
-            name = f"getattr({self.model}, {self.constant('name', func)})"
-        elif func.isidentifier() and not iskeyword(func):
-            name = f"{self.model}.{func}"
-        else:
-            name = f"getattr({self.model}, {func!r})"
-        self.line("try:")
-        self.line(f"    func = {name}")
-        self.line("    if type(func) is not MethodType and not callable(func):")
-        self.line("        func = constantly(func)")
-        self.line("except AttributeError:")
-        self.line(f"    func = imported({func!r})")
-        return "func"
+    def _call(self, func: Any, rest: Rest, result: str = "") -> None:
+        """Write a call of a callback. ``rest``: what is left before it."""
+        if not isinstance(func, str):
+            self._pass(self.constant("callback", func), result)
+            return
+        plain = type(func) is str and func.isidentifier() and not iskeyword(func)
+        name = f"{self.model}.{func}" if plain else f"getattr({self.model}, {self._name(func)})"
+        found = getattr_static(self.cls, func, None)
+        if plain and (found is None or type(found) is FunctionType):
+            # a method, so that the interpreter need not make an object of it
+            self.line("try:")
+            self.depth += 1
+            self._pass(name, result)
+            self.depth -= 1
+            self.line("except (AttributeError, TypeError):")
+            self.line(f"    if is_callable({self.model}, {func!r}):")
+            self.line("        raise")
+            self._leave(rest, "True")
+            return
+        self.line(
+            "try:",
+            f"    func = {name}",
+            "    if not callable(func):",
+            "        func = constantly(func)",
+            "except AttributeError:",
+            f"    func = imported({self._name(func)})",
+        )
+        self._pass("func", result)
 
-    @property
-    def _arguments(self) -> str:
-        return "data" if self.sent else "*args, **kwargs"
+    def _name(self, func: Any) -> str:
+        return repr(func) if type(func) is str else self.constant("name", func)
 
-    def _check(self, rest: Rest, also: str = "", answer: str = "") -> None:
+    def _pass(self, func: str, result: str) -> None:
+        """Write a call with the arguments."""
+        if self.sent:
+            self.line(f"{result}{func}(data)")
+            return
+        self.line("if bare:", f"    {result}{func}()")
+        self.line("else:", f"    {result}{func}(*args, **kwargs)")
+
+    def _leave(self, rest: Rest, agrees: str) -> None:
+        self.line(f"    rest, agrees = {self.constant('rest', rest)}, {agrees}", "    break")
+
+    def _check(self, rest: Rest, also: str = "", agrees: str = "True") -> None:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
-        if not self.data:
-            self.line(f"    data = {_MADE}")
-        self.line(f"    resume({self.constant('rest', rest)}, data{answer})")
-        self.line("    break")
+        self._leave(rest, agrees)
 
     def _list(self, stage: str, transition: Any, *lists: Any) -> None:
         """Write the calls of lists that are gone through in one go."""
@@ -281,10 +380,10 @@ class _Writer:
                 kept = self.constant("list", each), self.constant("copy_of", list(each))
                 also = f" or {kept[0]} != {kept[1]}"
                 self._check(self._rest(stage, transition, lists[at:], 0), also)
-            if stage == "prepare_event" and self.data:
+            if stage == "prepare_event" and self.data and self.source is not None:
                 also += " or data.state is not source"
             for position, func in enumerate(each):
-                self.line(f"{self._resolve(func)}({self._arguments})")
+                self._call(func, self._rest(stage, transition, lists[at:], position))
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
 
     def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
@@ -298,67 +397,95 @@ class _Writer:
     def _choice(self, number: int, choice: Choice) -> None:
         each, conditions, origin, dest, fixed = choice
         own, self._number, self._dest, depth = self.own, number, dest, self.depth
-        transition = self.constant("transition", each)
-        self.line(f"{'data.' if self.data else ''}transition = {transition}")
+        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
         self._list("prepare", each, each.prepare)
-        for position, condition in enumerate(conditions):
-            func = self._resolve(condition.func)
-            self.line(f"answer = {func}({self._arguments})")
-            target: Any = condition.target
-            target = str(target) if target in (True, False) and type(target) is bool else None
-            target = target or self.constant("target", condition.target)
-            agrees = f"answer is {target} or answer == {target}"
-            self.line(f"agrees = {agrees}")
-            rest = self._rest("conditions", each, (conditions,), position + 1)
-            self._check(rest, answer=", agrees")
-            self.line("if agrees:")
-            self.depth += 1
+        self._conditions(each, conditions)
         self._list("before", each, own["_before_state_change"], each.before)
         if dest is not None:
             self._change(each, origin, dest, fixed)
         self._list("after", each, each.after, own["_after_state_change"])
-        self.line("data.result = True" if self.data else "result = True")
-        if conditions:
-            self.line("break")
+        self._done(True)
         self.depth = depth
+
+    def _conditions(self, each: Any, conditions: Any) -> None:
+        """Write the questions; what follows is inside of the answers."""
+        for position, condition in enumerate(conditions):
+            about = "conditions", each, (conditions,)
+            self._call(condition.func, self._rest(*about, position), "answer = ")
+            target: Any = condition.target
+            target = target if type(target) is bool else self.constant("target", target)
+            self.line(f"agrees = answer is {target} or answer == {target}")
+            self._check(self._rest(*about, position + 1), agrees="agrees")
+            self.line("if agrees:")
+            self.depth += 1
+
+    def _ask(self, number: int, choice: Choice) -> bool:
+        """Write what ``Machine._can_trigger`` does for a transition; return whether it always agrees."""
+        each, conditions, *_ = choice
+        self._number, self._dest = number, None
+        if is_silent(self.own["_prepare_event"]) and is_silent(each.prepare) and not conditions:
+            self.line("return True")
+            return True
+        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
+        self.line("try:")
+        self.depth += 1
+        self._list("prepare", each, self.own["_prepare_event"], each.prepare)
+        self._conditions(each, conditions)
+        self.line("return True")
+        self.depth = 3
+        self.line(
+            "except CAUGHT as error:",
+            f"    {'' if self.data else f'data = data or {self.made}; '}data.error = error",
+            '    if not own["_on_exception"]:',
+            "        raise",
+            '    machine.callbacks(own["_on_exception"], data)',
+        )
+        self.depth += 1
+        self._check(self._rest("asked", each, (), 0))
+        self.depth -= 1
+        return False
 
     def _change(self, each: Any, origin: Any, dest: Any, fixed: bool) -> None:
         """Write the change of the state."""
         if fixed:
             self._list("on_exit", each, origin.on_exit)
         else:
-            self.line(f"leave(machine, {self.constant('state', origin)}, data)")
+            self.line(f"{self.constant('state', origin)}.exit(data)")
             self._check(self._rest("on_exit", each, (), 0))
-        attribute, entered = self.own["model_attribute"], self.constant("state", dest)
-        reached, new = f"{self.model}.{attribute}", f"{entered}._name"
-        if fixed:
-            new = self.constant("new", dest.value)
-        if not attribute.isidentifier() or iskeyword(attribute):
-            reached = f"getattr({self.model}, {attribute!r})"
-            self.line(f"setattr({self.model}, {attribute!r}, {new})")
-        elif any(model is self.machine for model in self.machine.models):
-            # its own __setattr__ looks only at other names
-            self.line(f"if {self.model} is machine:")
-            self.line(f"    put(machine, {attribute!r}, {new})")
-            self.line("else:")
-            self.line(f"    {reached} = {new}")
-        else:
-            self.line(f"{reached} = {new}")
-        self.line(f"reached = {reached}")
+        entered = self.constant("state", dest)
+        new = self.constant("new", dest.value) if fixed else f"{entered}._name"
+        self._set(new)
+        self.line(f"reached = {self._attribute()}")
         state = "data.state" if self.data else "state"
         self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
         if fixed:
+            # what sets the state may change the machine
+            self._check(self._rest("on_enter", each, (dest.on_enter,), 0))
             self._list("on_enter", each, dest.on_enter)
             if HAS_FINAL and dest.final:
                 self._list("on_final", each, self.own["_on_final"])
             return
-        self.line(f"enter(machine, {entered}, data)")
+        self.line(f"{entered}.enter(data)")
         self._check(self._rest("on_enter", each, (), 0))
         if HAS_FINAL:
             self.line(f"if {entered}.final:")
-            self.line('    call(machine, own["_on_final"], data)')
+            self.line('    machine.callbacks(own["_on_final"], data)')
             self._check(self._rest("on_final", each, (), 0))
 
+    def _attribute(self) -> str:
+        """Return the expression for the state of the model."""
+        attribute = self.own["model_attribute"]
+        plain = attribute.isidentifier() and not iskeyword(attribute)
+        return f"{self.model}.{attribute}" if plain else f"getattr({self.model}, {attribute!r})"
 
-Plan = tuple[type, Callable[..., Any]]
-NO_PLAN: Final[tuple[Any, Any]] = (None, None)
+    def _set(self, new: str) -> None:
+        """Write how the model gets the state."""
+        attribute, reached = self.own["model_attribute"], self._attribute()
+        if reached.startswith("getattr"):
+            self.line(f"setattr({self.model}, {attribute!r}, {new})")
+        elif any(model is self.machine for model in self.machine.models):
+            # its own __setattr__ looks only at other names
+            self.line(f"if {self.model} is machine:", f"    put(machine, {attribute!r}, {new})")
+            self.line("else:", f"    {reached} = {new}")
+        else:
+            self.line(f"{reached} = {new}")

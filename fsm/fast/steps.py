@@ -1,4 +1,4 @@
-"""The library's steps of a trigger, each in one place and without the lines that its logger drops.
+"""What plans call, and what is left of a trigger where a plan ends early: the library's own code does it.
 
 ``keeps`` and ``is_plain`` tell where they may replace the library's own: where no subclass and no attribute of
 an object overrides one of them.
@@ -7,16 +7,15 @@ an object overrides one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from itertools import chain, islice
-from types import MethodType
 from typing import Any, Final, NamedTuple
 
 from transitions import EventData, Machine, State
-from transitions.core import _LOGGER, Condition, Transition
+from transitions.core import _LOGGER, Transition
 
-from quadriga.fsm.fast.tracking import GIVEN, FastState, FastTransition, marker_of
+from quadriga.fsm.fast.tracking import FastState, FastTransition, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -48,7 +47,6 @@ CONDITION: Final = frozenset("check __getattribute__".split())
 _EXECUTE: Final = Transition.execute
 _ENTER: Final = State.enter
 _EXIT: Final = State.exit
-_CHECK: Final = Condition.check
 
 
 def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
@@ -133,72 +131,17 @@ def imported(name: str) -> Any:
         )
 
 
+def is_callable(model: Any, name: str) -> bool:
+    """Return whether the model has this callback, so that an error of the call is not one of its name."""
+    try:
+        return callable(getattr(model, name))
+    except AttributeError:
+        return False
+
+
 def constantly(value: object) -> Any:
     """Return a stand-in for a callback that is an attribute which cannot be called."""
     return lambda *_, **__: value
-
-
-def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
-    """Do what ``Machine.callbacks`` does."""
-    own = machine.__dict__
-    for func in callbacks:
-        if type(func) is str or isinstance(func, str):
-            try:
-                func = found = getattr(data.model, func)
-                if type(found) is not MethodType and not callable(found):
-                    func = constantly(found)
-            except AttributeError:
-                func = imported(func)
-        if own["send_event"]:
-            func(data)
-        else:
-            func(*data.args, **data.kwargs)
-
-
-def check(machine: Any, condition: Any, data: Any) -> Any:
-    """Do what ``Condition.check`` does."""
-    if getattr(condition.check, "__func__", None) is not _CHECK:
-        return condition.check(data)
-    func = condition.func
-    if type(func) is str or isinstance(func, str):
-        try:
-            func = found = getattr(data.model, func)
-            if type(found) is not MethodType and not callable(found):
-                func = constantly(found)
-        except AttributeError:
-            func = imported(func)
-    if machine.__dict__["send_event"]:
-        return func(data) == condition.target
-    return func(*data.args, **data.kwargs) == condition.target
-
-
-def try_each(machine: Any, transitions: Iterator[Any], data: Any) -> None:
-    """Do what the loop of ``Event._process`` does."""
-    for transition in transitions:
-        data.transition = transition
-        if _execute(machine, transition, data):
-            data.result = True
-            return
-
-
-def _execute(machine: Any, transition: Any, data: Any) -> Any:
-    """Do what ``Transition.execute`` does."""
-    if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
-        type(transition), Transition, TRANSITION
-    ):
-        return transition.execute(data)
-    if transition.prepare:
-        call(machine, transition.prepare, data)
-    return may_perform(machine, transition, data)
-
-
-def may_perform(machine: Any, transition: Any, data: Any) -> bool:
-    """Do the part of ``Transition.execute`` that follows the preparation."""
-    for condition in transition.conditions:
-        if not check(machine, condition, data):
-            return False
-    perform(machine, transition, data)
-    return True
 
 
 class Rest(NamedTuple):
@@ -218,88 +161,93 @@ class Rest(NamedTuple):
     tried: int
 
 
-def resume(rest: Rest, data: Any, agrees: Any = True) -> None:
-    """Do the rest of a trigger step by step, because something has changed."""
-    stage, machine, event, transition, dest, lists, position, found, tried = rest
-    if stage == "conditions":
-        left = islice(lists[0], position, None)
-        agrees = agrees and all(check(machine, each, data) for each in left)
-    elif lists:
-        call(machine, chain(islice(lists[0], position, None), *lists[1:]), data)
+def resume(rest: Rest, data: Any, agrees: Any) -> None:
+    """Do the rest of a trigger with the library's own code, because something has changed."""
+    stage, machine, event, transition, dest, _, _, found, tried = rest
+    if begun(rest, data, agrees):
+        finish(stage, machine, transition, dest, data)
+        data.result = True
+        return
+    left = islice(found, tried, None)
     if stage == "prepare_event":
-        try_each(machine, iter(event.transitions[data.state.name]), data)
-        return
+        left = iter(event.transitions[data.state.name])
+    for each in left:
+        data.transition = each
+        if each.execute(data):
+            data.result = True
+            return
+
+
+def begun(rest: Any, data: Any, agrees: Any) -> Any:
+    """Do the rest of what was begun; return whether the transition is executed."""
+    stage, machine, lists, position = rest.stage, rest.machine, rest.lists, rest.position
+    if stage == "conditions":
+        return agrees and all(each.check(data) for each in islice(lists[0], position, None))
+    if lists:
+        machine.callbacks(chain(islice(lists[0], position, None), *lists[1:]), data)
     if stage == "prepare":
-        agrees = all(check(machine, each, data) for each in transition.conditions)
-    if not agrees:
-        try_each(machine, islice(found, tried, None), data)
-        return
-    perform(machine, transition, data, stage, dest)
-    data.result = True
+        return all(each.check(data) for each in rest.transition.conditions)
+    return stage != "prepare_event"
 
 
-#: how far a transition has come
-_STAGES: Final = {
-    None: 0, "prepare": 0, "conditions": 0, "before": 1, "on_exit": 2, "on_enter": 3, "on_final": 4, "after": 5
-}  # fmt: skip
-
-
-def perform(
-    machine: Any, transition: Any, data: Any, stage: str | None = None, dest: Any = None
-) -> None:
-    """Do the part of ``Transition.execute`` that follows the conditions, or what is left of it."""
-    done = _STAGES[stage]
-    own = machine.__dict__
-    if done < 1 and (own["_before_state_change"] or transition.before):
-        call(machine, chain(own["_before_state_change"], transition.before), data)
-    if (transition.dest if done < 2 else dest is not None) and done < 4:
-        if done < 2:
-            leave(machine, machine.get_state(transition.source), data)
-        if done < 3:
-            _set_state(machine, own, transition.dest, data)
+def finish(stage: str, machine: Any, transition: Any, dest: Any, data: Any) -> None:
+    """Do what follows a stage of a transition."""
+    if stage in ("prepare", "conditions"):
+        machine.callbacks(machine.before_state_change, data)
+        machine.callbacks(transition.before, data)
+    if stage in ("prepare", "conditions", "before"):
+        if transition.dest:
+            transition._change_state(data)
+    elif dest is not None:
+        if stage == "on_exit":
+            machine.set_state(transition.dest, data.model)
+            data.update(getattr(data.model, machine.model_attribute))
             dest = machine.get_state(transition.dest)
-            enter(machine, dest, data)
-        if HAS_FINAL and dest.final:
-            call(machine, machine.on_final, data)
-    if done < 5 and (transition.after or own["_after_state_change"]):
-        call(machine, chain(transition.after, own["_after_state_change"]), data)
+            dest.enter(data)
+        if stage in ("on_exit", "on_enter") and HAS_FINAL and dest.final:
+            machine.callbacks(machine.on_final, data)
+    if stage != "after":
+        machine.callbacks(transition.after, data)
+        machine.callbacks(machine.after_state_change, data)
 
 
-def _set_state(machine: Any, own: Any, name: Any, data: Any) -> None:
-    """Do what ``Machine.set_state`` and ``EventData.update`` do."""
-    states, model, attribute = own["states"], data.model, own["model_attribute"]
-    dest = states.get(name) if type(name) is str else None
-    if dest is None or "set_state" in own or "get_state" in own or isinstance(model, GIVEN):
-        machine.set_state(name, model)
-    else:
-        setattr(model, attribute, dest.value)
-    reached = getattr(model, attribute)
-    if type(reached) is str and reached in states and "get_state" not in own:
-        data.state = states[reached]
-    else:
-        data.update(reached)
+def ask_on(rest: Any, data: Any, agrees: Any) -> bool:
+    """Answer the rest of ``may_...`` as the library does, because something has changed."""
+    asked = None if rest.stage == "asked" else partial(begun, rest, data, agrees)
+    return ask_each(rest.machine, islice(rest.found, rest.tried, None), data, asked)
 
 
-def leave(machine: Any, state: Any, data: Any) -> None:
-    """Do what ``State.exit`` does."""
-    if getattr(state.exit, "__func__", None) is _EXIT:
-        call(machine, state.on_exit, data)
-    else:
-        state.exit(data)
+def _asked(machine: Any, transition: Any, data: Any) -> bool:
+    machine.callbacks(machine.prepare_event, data)
+    machine.callbacks(transition.prepare, data)
+    return all(each.check(data) for each in transition.conditions)
 
 
-def enter(machine: Any, state: Any, data: Any) -> None:
-    """Do what ``State.enter`` does."""
-    if getattr(state.enter, "__func__", None) is _ENTER:
-        call(machine, state.on_enter, data)
-    else:
-        state.enter(data)
+def ask_each(machine: Any, transitions: Iterator[Any], data: Any, ask: Any = None) -> bool:
+    """Do what the loop of ``Machine._can_trigger`` does, after a question that has begun."""
+    for transition in chain((None,) if ask else (), transitions):
+        if transition is not None:
+            if transition.dest is not None:
+                try:
+                    machine.get_state(transition.dest)
+                except ValueError:
+                    continue
+            data.transition, ask = transition, partial(_asked, machine, transition, data)
+        try:
+            if ask():
+                return True
+        except BaseException as error:
+            data.error = error
+            if not machine.on_exception:
+                raise
+            machine.callbacks(machine.on_exception, data)
+    return False
 
 
 def settle(machine: Any, data: Any) -> None:
     """Do the last part of ``Event._trigger``: its errors are only logged."""
     try:
-        call(machine, machine.finalize_event, data)
+        machine.callbacks(machine.finalize_event, data)
     except CAUGHT as error:
         _LOGGER.error(
             "%sWhile executing finalize callbacks a %s occurred: %s.",

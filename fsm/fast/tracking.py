@@ -60,6 +60,8 @@ class Marker:
         self.now: object = object()
         #: dictionaries of plans, which a change empties
         self.filled: list[dict[Any, Any]] = []
+        #: plans of ``may_...`` by trigger and state
+        self.asked: dict[str, dict[Any, Any]] = {}
         #: whether the machine executes the steps of a trigger as its fast class does, if that is known
         self.plain: bool | None = None
         self.machine: Any = (lambda: None) if machine is None else ref(machine)
@@ -74,6 +76,7 @@ class Marker:
 
     def after(self) -> None:
         self.now, self.plain = object(), None
+        self.asked.clear()
         filled, self.filled = self.filled, []
         for plans in filled:
             plans.clear()

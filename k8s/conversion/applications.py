@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, task_groups
+from quadriga.k8s.conversion.annotated_tags import rule_tags, run_time_tags
 from quadriga.k8s.conversion.identity import User
 from quadriga.k8s.conversion.namespaces import tags_of
 from quadriga.k8s.conversion.problems import Problem, shown
-from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import Policy, TaskGroup, TaskGroups
 from quadriga.k8s.objects import Namespace, Pod
@@ -71,7 +71,7 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
     if created is not None:
         tags[TAG_CREATION_TIME] = str(created)
     if definition:  # its placeholders have what the first of its pods tells
-        tags |= run_time_tags(pod)
+        tags |= run_time_tags(pod) | rule_tags(pod)
     return ApplicationMetadata(
         id=identity.application_id(pod, settings),
         named=identity.application_named(pod, settings),

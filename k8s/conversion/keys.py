@@ -55,6 +55,14 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 #: annotation, also of a pod template: how long the pod is expected to run, in seconds or as ``1h30m`` (Q11)
 EXPECTED_RUNTIME: Final = "quadriga/expected-runtime"
+#: annotations, also of a pod template or a task group: the level whose domains a gang runs in, and how many of
+#: its members in one (Q13)
+TOPOLOGY_REQUIRED: Final = "quadriga/topology-required"
+TOPOLOGY_PREFERRED: Final = "quadriga/topology-preferred"
+TOPOLOGY_MEMBERS: Final = "quadriga/topology-members"
+#: the same, as Kueue names them
+KUEUE_REQUIRED: Final = "kueue.x-k8s.io/podset-required-topology"
+KUEUE_PREFERRED: Final = "kueue.x-k8s.io/podset-preferred-topology"
 
 
 # Keys of namespaces (K42).

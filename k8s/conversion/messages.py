@@ -11,8 +11,8 @@ from typing import Final
 
 from quadriga.base.times import unix_seconds
 from quadriga.k8s.conversion import identity, keys, resources
+from quadriga.k8s.conversion.annotated_tags import levels_of, rule_tags, run_time_tags
 from quadriga.k8s.conversion.applications import ApplicationMetadata
-from quadriga.k8s.conversion.run_times import run_time_tags
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import HARD, placeholder_ask
 from quadriga.k8s.objects import Node, Pod, PriorityClass
@@ -284,6 +284,8 @@ def _tags(pod: Pod) -> dict[str, str]:
     if created is not None:
         tags[keys.CREATION_TIME_TAG] = str(created)
     tags.update(run_time_tags(pod))
+    if meta.annotations:
+        tags.update(rule_tags(pod))
     if meta.owner_references:
         node = _required_node(pod)
         if node:
@@ -386,5 +388,8 @@ def _attributes(node: Node, settings: Settings) -> dict[str, str]:
         if value:
             found[attribute] = value
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    for label in levels_of(settings):
+        if value := labels.get(label, ""):
+            found[label] = value
     found[NODE_READY_ATTRIBUTE] = "true" if ready else "false"
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quadriga.k8s.conversion import annotated_tags
 from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod, PodGroup
@@ -50,7 +51,7 @@ def min_count(group: PodGroup) -> int:
 def refusal(group: PodGroup, settings: Settings) -> str:
     """Return why the pods of the group are not scheduled at all; "" if they may be (K206)."""
     spec, members = group.spec, min_count(group)
-    policy, constraints = spec.scheduling_policy, spec.scheduling_constraints
+    policy = spec.scheduling_policy
     if (policy.basic is None) == (policy.gang is None):
         return "its schedulingPolicy is neither basic nor gang, and no other one is supported"
     if policy.gang is not None and members < 1:
@@ -58,8 +59,8 @@ def refusal(group: PodGroup, settings: Settings) -> str:
     if members > settings.gang_max_members:
         bound = f"the bound is {settings.gang_max_members} (service.gangMaxMembers)"
         return f"its minCount is {members}; {bound}"
-    if constraints is not None and constraints.topology:
-        return "schedulingConstraints.topology is not supported"
+    if why := annotated_tags.refusal(group):
+        return why
     if spec.disruption_mode not in _EACH_POD:
         return (
             "its disruptionMode asks for preemption of the group as a whole, which is not supported"

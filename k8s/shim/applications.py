@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from quadriga.base.times import SECOND
+from quadriga.k8s.conversion import annotated_tags, identity, keys, messages, task_groups
 from quadriga.k8s.conversion import applications as metadata_of
-from quadriga.k8s.conversion import identity, keys, messages, task_groups
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.pod_groups import overruled
 from quadriga.k8s.conversion.problems import Problem
@@ -169,6 +169,7 @@ def _record_differences(kernel: Kernel, app: Application, task: Task) -> None:
         _report_refusal(kernel, app, pod, refusal)
         return
     _record_problem(kernel, pod, identity.ambiguity(pod))
+    _record_problem(kernel, pod, _topology_problem(kernel, app, pod))
     if pod is not app.originator:
         _record_problem(kernel, pod, metadata_of.deviation(pod, app.metadata))
         _record_problem(kernel, pod, metadata_of.sharing(pod, app.metadata))
@@ -181,6 +182,13 @@ def _record_differences(kernel: Kernel, app: Application, task: Task) -> None:
         else:
             _compare(kernel, group, task)
             _record_problem(kernel, pod, overruled(pod))
+
+
+def _topology_problem(kernel: Kernel, app: Application, pod: Pod) -> Problem | None:
+    entry = app.pod_group
+    group = None if entry is None else entry.group
+    in_gang = bool(app.groups) or entry is not None
+    return annotated_tags.problem_of(pod, kernel.settings, group, in_gang=in_gang)
 
 
 def _compare(kernel: Kernel, group: Group, task: Task) -> None:

@@ -89,6 +89,16 @@ def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
         task.uuid = ""
 
 
+def send_changes(kernel: Kernel) -> None:
+    """Tell the core of nodes that it has to know otherwise with other settings."""
+    for entry in kernel.nodes.values():
+        if (
+            entry.sent is not None
+            and messages.node_updated(entry.node, kernel.settings) != entry.sent
+        ):
+            kernel.fire_node(entry, node_fsm.CHANGED)
+
+
 def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
     """Handle nodes that the core has accepted or rejected."""
     for accepted in response.accepted:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from heapq import nsmallest
 
-from quadriga.k8s.conversion import identity, keys, messages, resources, task_groups
+from quadriga.k8s.conversion import annotated_tags, identity, keys, messages, resources, task_groups
 from quadriga.k8s.conversion import pod_groups as conversion
 from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
@@ -157,6 +157,8 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
     entry = app.pod_group
     app.chosen = {}
     _give_up_allocations(kernel, app)
+    if entry is not None and entry.group is not None:
+        request.tags.update(annotated_tags.group_tags(entry.group))
     if entry is None or entry.group is None or app.has_started:
         return
     needed = conversion.min_count(entry.group)

@@ -56,7 +56,7 @@ from quadriga.k8s.shim.inputs import (
     WatchShows,
 )
 from quadriga.k8s.shim.kernel import Handlers, Kernel
-from quadriga.k8s.shim.nodes import node_changed, nodes_answered
+from quadriga.k8s.shim.nodes import node_changed, nodes_answered, send_changes
 from quadriga.k8s.shim.pods import pod_changed
 from quadriga.si import (
     AllocationResponse,
@@ -338,6 +338,7 @@ def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
         kernel.outbox.request(messages.update_configuration(kernel.settings))
     kernel.rejected_applications.clear()
     group_changes.read_again(kernel)
+    send_changes(kernel)
     for app in list(kernel.applications.values()):
         if app.state in application_fsm.HOLDS:
             look_again(kernel, app)

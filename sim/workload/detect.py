@@ -13,6 +13,7 @@ from quadriga.sim.workload.files import lines, table
 from quadriga.sim.workload.mapped import read_csv
 from quadriga.sim.workload.mapping import TraceMapping
 from quadriga.sim.workload.model import NodeSpec, Workload, WorkloadError
+from quadriga.sim.workload.openb import read_openb
 from quadriga.sim.workload.philly import read_philly
 from quadriga.sim.workload.slurm import looks_like_sacct, read_sacct
 from quadriga.sim.workload.swf import FIELDS, read_swf
@@ -20,12 +21,14 @@ from quadriga.sim.workload.swf import FIELDS, read_swf
 UNDERSTOOD = (
     "a Standard Workload Format file (.swf, .swf.gz), the output of sacct -P,"
     " a CERIT folder (nodes.csv, queues.csv, jobs.csv),"
-    " a Philly folder (virtual_clusters.csv, jobs.csv)"
+    " a Philly folder (virtual_clusters.csv, jobs.csv),"
+    " an openb folder (nodes.csv, pods.csv)"
     " or a CSV file with a mapping"
 )
 
 _CERIT = ("nodes.csv", "queues.csv", "jobs.csv")
 _PHILLY = ("virtual_clusters.csv", "jobs.csv")
+_OPENB = ("nodes.csv", "pods.csv")
 
 
 def open_workload(
@@ -70,6 +73,8 @@ def _open_folder(path: Path, bad_lines: int) -> Workload:
         return read_cerit(path, bad_lines=bad_lines)
     if all(table(path, name) for name in _PHILLY):
         return read_philly(path, bad_lines=bad_lines)
+    if all(table(path, name) for name in _OPENB):
+        return read_openb(path, bad_lines=bad_lines)
     raise WorkloadError(path, 0, f"not a workload: understood are {UNDERSTOOD}")
 
 

@@ -74,6 +74,10 @@ class Row:
         """The error `reason` for this line."""
         return WorkloadError(self.path, self.line, reason)
 
+    def has(self, column: str) -> bool:
+        """Whether the field is not empty."""
+        return bool(self._fields[self._columns[column]])
+
     def text(self, column: str) -> str:
         """The field, which must not be empty."""
         value = self._fields[self._columns[column]]

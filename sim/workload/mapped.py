@@ -15,7 +15,7 @@ from quadriga.sim.workload.amounts import MAX_COUNT, quoted, shown, whole_second
 from quadriga.sim.workload.bad_lines import MAX_BAD_LINES, BadLines, as_skipped
 from quadriga.sim.workload.columns import Columns, Line
 from quadriga.sim.workload.files import MAX_LINES, records
-from quadriga.sim.workload.mapping import Events, MappedNodes, TraceMapping, load
+from quadriga.sim.workload.mapping import TOPOLOGY, Events, MappedNodes, TraceMapping, load
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     Job,
@@ -23,7 +23,6 @@ from quadriga.sim.workload.model import (
     NodesNeeded,
     NodeSpec,
     QueueSpec,
-    Resources,
     Skipped,
     Workload,
     WorkloadError,
@@ -234,6 +233,7 @@ class _Table:
             recorded_wait_s=None if wait is None else line.duration("start", wait),
             group=line.text("group") or None,
             status=line.text("status") or None,
+            tags={key.replace("_", "."): said for key in TOPOLOGY if (said := line.text(key))},
         )
         return _Draft(line.at, submit, job, copies)
 
@@ -251,20 +251,20 @@ def _node_table(path: Path, table: MappedNodes, mapping: TraceMapping) -> tuple[
     names, found = records(
         path, BadLines(path, 0), names=table.columns, delimiter=mapping.delimiter
     )
-    fields = {"name": table.name} if table.name else {}
+    fields = {f"label {name}": each for name, each in table.labels.items()}
+    fields |= {"name": table.name} if table.name else {}
     columns = Columns(
         path, names, fields, table.resources, mapping=mapping.path, empty=mapping.empty
     )
     nodes: dict[str, NodeSpec] = {}
-    sizes: list[Resources] = []
     for at, values in found:
         line = columns.line(at, values)
         assert line is not None, "there are no conditions for nodes"
         name, resources = line.text("name"), line.resources()
         if table.name and (not name or name in nodes):
             raise line.error("name", f"{quoted(name)} is " + ("listed twice" if name else "empty"))
-        if len(sizes) == MAX_COUNT:
+        if len(nodes) == MAX_COUNT:
             raise line.error("name", f"more than {MAX_COUNT} nodes")
-        nodes[name] = NodeSpec(name, resources)
-        sizes.append(resources)
-    return tuple(nodes.values()) if table.name else numbered(sizes)
+        labels = {name: said for name in table.labels if (said := line.text(f"label {name}"))}
+        nodes[name or str(at)] = NodeSpec(name, resources, labels)
+    return tuple(nodes.values()) if table.name else numbered(nodes.values())

@@ -27,7 +27,9 @@ _MAX_BYTES = 65_536
 #: texts that mean that there is no value
 EMPTY = ("", "nan", "NaN", "NA", "null", "NULL", "None", "\\N")
 
-_TEXTS = ("id", "user", "group", "queue", "status")
+#: what a gang wants of the domains of nodes: tags of its application, with an underscore for the dot
+TOPOLOGY = ("topology_required", "topology_preferred", "topology_members")
+_TEXTS = ("id", "user", "group", "queue", "status", *TOPOLOGY)
 _TIMES = ("submit", "start", "end")
 _DURATIONS = ("runtime", "estimate")
 _COUNTS = ("pods", "copies")
@@ -90,6 +92,7 @@ class MappedNodes:
     columns: tuple[str, ...] | None
     name: Field | None
     resources: dict[str, Field]
+    labels: dict[str, Field]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,7 @@ class _Reader:
 
     def _field(self, parent: str, name: str, value: object) -> Field:
         key = f"{parent}.{name}"
-        is_text = parent == "job" and name in _TEXTS
+        is_text = parent == "nodes.labels" or (parent == "job" and name in _TEXTS)
         if isinstance(value, str):
             data: Mapping[str, Any] = {"column": value}
         elif isinstance(value, list) and is_text:
@@ -308,7 +311,7 @@ class _Reader:
                 return parse_nodes(_texts("nodes", value))
             except ValueError as error:
                 raise _Wrong("nodes", str(error)) from None
-        data = _keys("nodes", value, ("file", "columns", "name", *_AMOUNTS, "resources"))
+        data = _keys("nodes", value, ("file", "columns", "name", *_AMOUNTS, "resources", "labels"))
         if "file" not in data:
             raise _Wrong("nodes.file", "is needed")
         return MappedNodes(
@@ -318,7 +321,14 @@ class _Reader:
             if "name" in data
             else None,
             resources=self._resources("nodes", data),
+            labels=self._labels(data.get("labels", {})),
         )
+
+    def _labels(self, data: object) -> dict[str, Field]:
+        if not isinstance(data, dict):
+            raise _Wrong("nodes.labels", "not names of labels with columns")
+        labels = {_text("nodes.labels", name): value for name, value in data.items()}
+        return {name: self._field("nodes.labels", name, value) for name, value in labels.items()}
 
 
 def _check_times(fields: Mapping[str, Field], events: Events | None) -> None:

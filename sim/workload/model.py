@@ -10,7 +10,7 @@ sources have.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 VCORE = "vcore"
@@ -95,7 +95,7 @@ class Job:
     order of `members`. `group` is the user's group, or the account that is charged. `status` is the
     end of the job in the source's words. `preceding` is the `job_id` of a job after whose end the
     user waited for `think_s` before the submission. Everything from `walltime_s` on is None if the
-    source does not have it.
+    source does not have it. `tags` are those of its application, such as `topology.required`.
     """
 
     job_id: str
@@ -111,6 +111,7 @@ class Job:
     status: str | None = field(default=None, repr=False)
     preceding: str | None = field(default=None, repr=False)
     think_s: int | None = field(default=None, repr=False)
+    tags: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def pods(self) -> int:
@@ -160,7 +161,8 @@ class Workload:
     `horizon_s` is the duration of the submissions in seconds: every `submit_s` is below it.
     `source` describes the origin of the workload, with the acknowledgement that it requires. Each
     of the `bad_lines` is also in `skipped`. `start_unix_s` is the Unix time of second 0, None if
-    the source does not tell.
+    the source does not tell. The `shared` resources are devices of which a pod may take a share; their
+    amounts are in milli of a device.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Workload:
     source: str
     bad_lines: tuple[BadLine, ...] = field(default=(), repr=False)
     start_unix_s: int | None = field(default=None, repr=False)
+    shared: tuple[str, ...] = ()
 
     def capacity(self) -> Resources:
         """The total capacity of all nodes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -24,25 +24,40 @@ _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([A-Za-z][\w./-]*)")
 def parse_nodes(groups: Iterable[str]) -> tuple[NodeSpec, ...]:
     """The nodes of all groups, numbered ``node-1`` to ``node-N``.
 
-    A group is ``COUNTxAMOUNT,AMOUNT,...``. An amount is a number with a unit: ``vcore`` or ``m``
+    A group is ``COUNTxAMOUNT,AMOUNT,...``, and after an ``@`` the labels of its nodes may follow as
+    ``NAME=VALUE,...``. An amount is a number with a unit: ``vcore`` or ``m``
     (milli), a unit of memory (``Gi``, ``Mi``, ``G``, ...), ``gpu``, or the name of another resource
     (``2example.com/fpga``). Raises `ValueError` with one line.
     """
-    sizes: list[Resources] = []
+    nodes: list[NodeSpec] = []
     for text in groups:
-        match = _GROUP.fullmatch(text)
+        sizes, _, said = text.partition("@")
+        match = _GROUP.fullmatch(sizes)
         if match is None or not int(match[1]):
             raise ValueError(f"{quoted(text)} is not a group of nodes such as 100x64vcore,256Gi")
-        if len(sizes) + int(match[1]) > MAX_COUNT:
+        if len(nodes) + int(match[1]) > MAX_COUNT:
             raise ValueError(f"more than {MAX_COUNT} nodes")
-        sizes += [_resources(text, match[2])] * int(match[1])
-    return numbered(sizes)
+        nodes += [NodeSpec("", _resources(text, match[2]), _labels(text, said))] * int(match[1])
+    return numbered(nodes)
 
 
-def numbered(sizes: Sequence[Resources]) -> tuple[NodeSpec, ...]:
-    """A node of each size, with equally long names in order."""
-    width = len(str(len(sizes)))
-    return tuple(NodeSpec(f"node-{n:0{width}d}", dict(size)) for n, size in enumerate(sizes, 1))
+def _labels(group: str, text: str) -> dict[str, str]:
+    labels: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.partition("=")
+        if not name or not value or name in labels:
+            raise ValueError(f"{quoted(group)}: {quoted(part)} is not a new label such as rack=r1")
+        labels[name] = value
+    return labels
+
+
+def numbered(nodes: Collection[NodeSpec]) -> tuple[NodeSpec, ...]:
+    """These nodes, with equally long names in order."""
+    width = len(str(len(nodes)))
+    return tuple(
+        NodeSpec(f"node-{n:0{width}d}", dict(each.resources), dict(each.attributes))
+        for n, each in enumerate(nodes, 1)
+    )
 
 
 def _resources(group: str, text: str) -> Resources:

@@ -1,7 +1,5 @@
 """The references without shortcuts: every waiting job is tried on every node at every instant."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The page of the comparison has a cell for each question and library, each with a program."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

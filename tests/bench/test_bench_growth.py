@@ -1,7 +1,5 @@
 """``python -m bench growth``: each dimension runs, and the exponents are those of the times."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench import growth

@@ -1,7 +1,5 @@
 """The measurements of the Kubernetes shim: what needs no API server."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

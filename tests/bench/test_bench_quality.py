@@ -1,7 +1,5 @@
 """``python -m bench quality``: our settings and the references in one table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -186,13 +184,7 @@ def job(name: str, submit: int, run: int, *groups: tuple[int, int], **more: Any)
 
 @pytest.mark.parametrize(
     ("name", "first", "small"),
-    [
-        ("a", LATE + 1, LATE + 1),
-        ("b", 11, 12),
-        ("c", 11, 12),
-        ("d", 11, 12),
-        ("e", 11, LATE + 1),
-    ],
+    [("a", LATE + 1, LATE + 1), ("b", 11, 12), ("c", 11, 12), ("d", 11, 12), ("e", 11, LATE + 1)],
 )
 def test_who_passes_a_job_that_does_not_fit(name: str, first: int, small: int) -> None:
     """`wide` needs a whole node; one core is free on each."""

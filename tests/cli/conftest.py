@@ -1,7 +1,5 @@
 """The command with what it printed, and a small trace in the Standard Workload Format."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``quadriga config check``: what people and programs are told, and how it ends."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
@@ -137,9 +135,7 @@ partitions:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_show_writes_out_what_a_configuration_means(
-    quadriga: Any, write: Any, options: tuple[str, ...]
-) -> None:
+def test_show_writes_what_it_means(quadriga: Any, write: Any, options: tuple[str, ...]) -> None:
     done = quadriga("config", "show", *options, write("full.yaml", FULL))
     assert (done.code, done.err) == (0, "")
     for words in ("root", "500m", "1073741824", "joe,sue dev"):
@@ -150,9 +146,7 @@ def test_show_writes_out_what_a_configuration_means(
     assert again == done
 
 
-def test_strict_refuses_an_unknown_property_and_names_the_nearest(
-    quadriga: Any, write: Any
-) -> None:
+def test_strict_refuses_an_unknown_property_naming_the_nearest(quadriga: Any, write: Any) -> None:
     """Else it is a warning, which refuses nothing."""
     name = write("typo.yaml", ODD.replace("priority.offset: high", "application.sort.polcy: fair"))
     found = (

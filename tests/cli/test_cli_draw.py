@@ -1,7 +1,5 @@
 """``quadriga draw`` of any importable lifecycle, with the coverage of tests and the path of an entity."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -162,9 +160,7 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     assert "<B>7 ns</B>" in quadriga(*draw, "dot").out  # until the end of the journal
 
 
-def test_the_messages_of_a_simulation_about_one_application(
-    quadriga: Any, trace: Path, shop: Path
-) -> None:
+def test_messages_of_one_application(quadriga: Any, trace: Path, shop: Path) -> None:
     done = quadriga("simulate", "--trace", trace, "--messages", "m.jsonl", "--quiet")
     assert (done.code, done.err) == (0, "")
     everything = quadriga("draw", "--messages", "m.jsonl", "--format", "text").out
@@ -216,9 +212,7 @@ def test_a_flow_as_an_image_without_graphviz(quadriga: Any, tmp_path: Path) -> N
     ],
     ids=str,
 )
-def test_wrong_use_is_explained(
-    quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_usage(quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str) -> None:
     journal(shop / "j", (1, "order/1", "pay", "New", "Paid"))
     (shop / "3").write_text("3", encoding="utf-8")
     recorder = Recorder()

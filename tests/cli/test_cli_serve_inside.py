@@ -115,9 +115,7 @@ def test_it_starts_and_stops(serving: Callable[..., Any]) -> None:
     assert log.rstrip().endswith("stopped")
 
 
-def test_queues_and_tokens_are_read_again(
-    serving: Callable[..., Any], tmp_path: Path, tokens: Path
-) -> None:
+def test_files_are_read_again(serving: Callable[..., Any], tmp_path: Path, tokens: Path) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text(QUEUES)
 
@@ -160,9 +158,7 @@ def test_the_demo_and_its_journal(
     assert seqs == list(range(len(seqs)))
 
 
-def test_tls_with_a_certificate_that_is_renewed(
-    serving: Callable[..., Any], pki: Path, tmp_path: Path
-) -> None:
+def test_a_certificate_is_renewed(serving: Callable[..., Any], pki: Path, tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     certificate.write_bytes((pki / "server.pem").read_bytes())
     key.write_bytes((pki / "server.key").read_bytes())
@@ -248,9 +244,7 @@ def test_a_web_ui_is_served_beside_rest_and_our_pages(
     assert "gRPC" not in said
 
 
-def test_changes_need_a_token_and_the_tokens_are_read_again(
-    serving: Callable[..., Any], tokens: Path
-) -> None:
+def test_changes_need_tokens_that_are_read_again(serving: Callable[..., Any], tokens: Path) -> None:
     change = {"method": "PUT", "data": QUEUES.encode()}
 
     def ask(visit: Visit) -> None:

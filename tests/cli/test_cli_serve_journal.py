@@ -1,7 +1,5 @@
 """The journal of a service as a file: complete, bounded, and read by ``quadriga story``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +31,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.jsonl"
 
 
-def test_every_change_is_written_once_and_story_reads_it(
-    path: Path, quadriga: Callable[..., Any]
-) -> None:
+def test_each_change_is_written_once_for_story(path: Path, quadriga: Callable[..., Any]) -> None:
     script = Script()
     file = JournalFile(path, MIB)
     keep(file, script)
@@ -196,9 +192,7 @@ def test_what_came_too_quickly_is_counted_as_lost(path: Path, caplog: Any) -> No
     assert "missed 8 changes" in caplog.text
 
 
-def test_a_full_disk_is_said_once_and_survived(
-    path: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_survived(path: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Disk(journal_file.FileIO):
         room = True
 

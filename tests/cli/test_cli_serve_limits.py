@@ -1,7 +1,5 @@
 """The bounds that options set: of connections to HTTP ports and of the scheduler (Q16)."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

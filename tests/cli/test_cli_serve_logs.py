@@ -1,7 +1,5 @@
 """Lines of the log: for people, for programs, and never with a secret in them."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

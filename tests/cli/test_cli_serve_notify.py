@@ -1,7 +1,5 @@
 """What systemd hears (sd_notify(3)): nothing where it did not ask."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

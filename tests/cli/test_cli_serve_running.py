@@ -1,7 +1,5 @@
 """``quadriga serve`` as a process: it starts, is ready, reads its files again, and ends as it should."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

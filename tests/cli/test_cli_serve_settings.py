@@ -1,7 +1,5 @@
 """What ``quadriga serve`` accepts, and what it refuses before it starts anything."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -55,9 +53,7 @@ def test_addresses() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "[::]", "10.0.0.1"])
 @pytest.mark.parametrize("option", ["--http", "--grpc"])
-def test_plaintext_beyond_loopback_is_refused_unless_somebody_insists(
-    option: str, host: str
-) -> None:
+def test_plaintext_beyond_loopback_is_refused_unless_one_insists(option: str, host: str) -> None:
     message = refused(option, f"{host}:0")
     assert "plaintext" in message
     assert "--insecure" in message

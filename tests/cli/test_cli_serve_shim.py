@@ -1,7 +1,5 @@
 """A resource manager against ``quadriga serve``, each in its own process."""
 
-from __future__ import annotations
-
 import queue
 import signal
 from collections.abc import Callable
@@ -36,9 +34,7 @@ def connected(service: Service, **how: Any) -> Client:
     return Client(f"127.0.0.1:{service.ports['grpc']}", timeout_s=PATIENCE_S, **how)
 
 
-def test_a_shim_runs_a_pod_and_readers_see_it(
-    start: Callable[..., Service], tmp_path: Path
-) -> None:
+def test_a_shim_runs_a_pod_that_readers_see(start: Callable[..., Service], tmp_path: Path) -> None:
     path = tmp_path / "queues.yaml"
     path.write_text(QUEUES, encoding="utf-8")
     service = start("--config", path)

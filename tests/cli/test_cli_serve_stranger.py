@@ -1,7 +1,5 @@
 """`quadriga serve` from the outside: reflection, a client, the web UI, Prometheus and a probe at once."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

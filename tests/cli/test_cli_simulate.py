@@ -1,7 +1,5 @@
 """``quadriga simulate`` and what is left of a run: JSON, journal, story."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -79,9 +77,7 @@ def test_a_configuration_of_ones_own(quadriga: Any, trace: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_rejected_jobs_are_said_first_and_are_an_exit_code(
-    quadriga: Any, trace: Path, quiet: bool
-) -> None:
+def test_rejected_jobs_come_first_and_fail_the_run(quadriga: Any, trace: Path, quiet: bool) -> None:
     run = ("simulate", "--trace", trace, "--policy", "fair")
     done = quadriga(*run, "--quiet") if quiet else quadriga(*run)
     line = "6 of 30 jobs were rejected, and nothing else here is about them; the first: queue root.queue-1 cannot run"
@@ -201,9 +197,7 @@ partitions:
 """
 
 
-def test_a_configuration_that_was_not_made_for_the_trace(
-    quadriga: Any, trace: Path, tmp_path: Path
-) -> None:
+def test_a_configuration_of_another_trace(quadriga: Any, trace: Path, tmp_path: Path) -> None:
     path = tmp_path / "foreign.yaml"
     path.write_text(FOREIGN, encoding="utf-8")
     run = ("simulate", "--trace", trace, "--config", path)

@@ -1,7 +1,5 @@
 """A damaged journal is read on from the next whole record, and what was skipped is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +43,7 @@ def test_a_damaged_byte_costs_one_record_and_at_the_end_of_a_line_none(path: Pat
         assert read(path) == ([0, 1, 2, 3, 4, 5], [Gap(end, 1, 2, 3)])
 
 
-def test_a_block_of_zeros_costs_what_it_touches_and_damage_at_both_ends_is_told_apart(
+def test_a_block_of_zeros_costs_what_it_touches_and_both_ends_are_told_apart(
     path: Path,
 ) -> None:
     whole = path.read_bytes()

@@ -1,7 +1,5 @@
 """``quadriga draw`` and ``quadriga lifecycles``, help and version."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -74,9 +72,7 @@ def test_the_names_of_a_lifecycle_are_types(quadriga: Any, tmp_path: Path, name:
     assert names["__doc__"].endswith(f"`quadriga lifecycles --stubs {name}`.\n")
 
 
-def test_the_stubs_of_a_table_of_ones_own(
-    quadriga: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stubs_of_own_table(quadriga: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "garden.py").write_text(
         "from enum import Enum\n"
         "from quadriga.fsm import Lifecycle, row, unbounded\n"
@@ -133,9 +129,7 @@ def test_the_stubs_of_a_table_of_ones_own(
     ],
     ids=str,
 )
-def test_wrong_usage_is_code_2(
-    quadriga: Any, tmp_path: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_usage(quadriga: Any, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "file").touch()
     done = quadriga(*(argument.format(tmp=tmp_path) for argument in arguments))
     assert (done.code, done.out) == (2, "")
@@ -217,9 +211,7 @@ def test_as_a_program_and_a_reader_that_goes_away_is_no_error() -> None:
     assert python("-m", "quadriga.cli", "draw", "x").returncode == 2
 
 
-def test_the_version_and_an_interrupt_that_is_no_traceback(
-    quadriga: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_version_and_interrupted_command(quadriga: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from quadriga.cli import catalogue
 
     def interrupt() -> None:

@@ -1,7 +1,5 @@
 """``quadriga simulate --trace`` with traces of all formats, and the commands of docs/traces.md."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

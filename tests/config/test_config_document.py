@@ -1,7 +1,5 @@
 """docs/configuration.md says what is so: its examples run, its tables are complete."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

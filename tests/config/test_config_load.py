@@ -1,7 +1,5 @@
 """What a configuration may say: one test for each rule of sections 2.2 and 5.1."""
 
-from __future__ import annotations
-
 import hashlib
 import textwrap
 from collections.abc import Callable
@@ -20,6 +18,7 @@ from quadriga.core.config import (
     QueueConfig,
     checksum,
     load,
+    partition_document,
 )
 
 P = "partitions[0]"
@@ -165,6 +164,8 @@ PROBLEMS: list[tuple[Callable[..., object], str | tuple[str, ...], str, str]] = 
     (partition, "queues: []\nnodesortpolicy: {type: best}", f"{P}.nodesortpolicy.type",
      "'best' is neither fair nor binpacking nor bestfit"),
     (weights, "gpu: -1.0", f"{P}.nodesortpolicy.resourceweights.gpu", "a weight must not be negative"),
+    *((partition, f"queues: []\ndevices: [{{name: gpu}}, {{name: {name}}}]", f"{P}.devices[1]", reason)
+      for name, reason in (("gpu", "declared already"), ("vcore", "vcore is not counted"), ("''", "needs the name"))),
     *((weights, f"gpu: {weight}", f"{P}.nodesortpolicy.resourceweights.gpu", "a finite number")
       for weight in (".inf", ".nan", "1e999", "'1'", "heavy", "")),
     (partition, "queues: []\nusergroupresolver: {type: nis}", f"{P}.usergroupresolver.type", "nis"),
@@ -294,6 +295,24 @@ def test_policies_of_a_partition() -> None:
     assert part.resource_weights == {"vcore": 2.0, "gpu": 0.5, "x": 0.0}
     assert part.user_group_resolver == "ldap"
     assert partition("queues: []\nnodesortpolicy: {type: bestfit}").node_sort_policy == "bestfit"
+
+
+@pytest.mark.parametrize(
+    ("declared", "devices"),
+    [
+        ("", ["amd.com/gpu", "gpu", "nvidia.com/gpu", "x.io/gpu"]),
+        ("devices: []", []),
+        ("devices: [{name: fpga}, {name: gpu}]", ["fpga", "gpu"]),
+    ],
+)
+def test_devices_are_those_declared_or_the_well_known_ones(
+    declared: str, devices: list[str]
+) -> None:
+    part = partition(f"queues: []\n{declared}")
+    names = ["amd.com/gpu", "fpga", "gpu", "mygpu", "nvidia.com/gpu", "vcore", "x.io/gpu"]
+    assert [name for name in names if part.is_device(name)] == devices
+    shown = partition_document(part)
+    assert ("devices" in shown) == bool(declared)
 
 
 def test_a_key_of_the_past_is_a_warning() -> None:

@@ -1,7 +1,5 @@
 """Names of users and groups, place by place, as YuniKorn takes them (2.2, 2.3, 2.17)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
@@ -135,12 +133,9 @@ def test_users_come_first_then_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [("users", "ann _x9 a.b-c@site.org host$"), ("groups", "staff _x a-b_9")],
+    ("kind", "names"), [("users", "ann _x9 a.b-c@site.org host$"), ("groups", "staff _x a-b_9")]
 )
-def test_a_name_of_a_user_may_be_an_address_or_a_machine_account_one_of_a_group_not(
-    kind: str, names: str
-) -> None:
+def test_users_may_be_addresses_or_machine_accounts_and_groups_not(kind: str, names: str) -> None:
     for name in names.split():
         text = name if kind == "users" else f" {name}"
         assert read_acl(text) == (ACL(**{kind: frozenset({name})}), ())

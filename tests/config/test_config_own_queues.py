@@ -1,7 +1,5 @@
 """A rule by which everyone may take the queue that another rule gives to one namespace or user (D283)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +58,7 @@ def test_k55_a_queue_that_is_anothers_may_be_named(
         (({**NAMED, "parent": {"name": "user"}},), {"root": "*"}),
     ],
 )
-def test_k55_no_queue_that_is_anothers_may_be_named(
-    rules: tuple[Any, ...], open_queues: dict[str, str]
-) -> None:
+def test_k55_not_the_queue_of_another(rules: tuple[Any, ...], open_queues: dict[str, str]) -> None:
     assert loaded(*rules, **open_queues).warnings == ()
 
 

@@ -1,7 +1,5 @@
 """Queue properties (2.2.2), and those of gangs (X9, X16, 2.10)."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -144,9 +142,7 @@ def _load(queue: str) -> Any:
         ("reservation.maxshare", "reservation.max.share"),
     ],
 )
-def test_a_misspelled_property_is_a_warning_that_names_the_nearest(
-    written: str, meant: str
-) -> None:
+def test_a_misspelled_property_is_a_warning_naming_the_nearest(written: str, meant: str) -> None:
     (warning,) = _load(f"{{name: a, properties: {{{written}: fifo}}}}").warnings
     assert warning.line == 5
     assert warning.path == f"partitions[0].queues[0].queues[0].properties.{written}"

@@ -1,7 +1,5 @@
 """The real configurations beside the design, with the verdicts that come with them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -16,9 +14,7 @@ CONFIGURATIONS = SHARED / "data" / "queue-configs"
 
 # Where the verdict comes from the validator alone: the paths of all problems.
 REFUSED = {
-    "coretest-nodesorting-badConf.yaml": [
-        "partitions[0].nodesortpolicy.resourceweights.vcore",
-    ],
+    "coretest-nodesorting-badConf.yaml": ["partitions[0].nodesortpolicy.resourceweights.vcore"],
     "core-ok-TestParseRule-4.yaml": ["partitions[0].placementrules[0]"],
     "core-sample-v1.2.0-limit.yaml": [
         "partitions[0].queues[0].queues[0].limits[2].groups[0]",
@@ -71,9 +67,7 @@ def test_the_real_configurations_are_here() -> None:
 
 
 @pytest.mark.parametrize(("file", "verdict", "reason"), cases())
-def test_the_verdict_and_the_reason_are_the_listed_ones(
-    file: str, verdict: str, reason: str
-) -> None:
+def test_verdict_and_reason_are_the_listed_ones(file: str, verdict: str, reason: str) -> None:
     text = (CONFIGURATIONS / file).read_text(encoding="utf-8")
     if verdict == "valid":
         configuration = load(text)

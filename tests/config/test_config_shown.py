@@ -1,7 +1,5 @@
 """A running configuration that was shown can be loaded as it is (2.2, 2.14)."""
 
-from __future__ import annotations
-
 import pytest
 
 from quadriga.core.config import ConfigError, load
@@ -19,8 +17,7 @@ def test_the_settings_of_a_shown_configuration_are_kept_apart_and_are_a_warning(
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["checksum: {}", "checksum: '{}'", '"checksum": "{}"', '"checksum":"{}"'],
+    "line", ["checksum: {}", "checksum: '{}'", '"checksum": "{}"', '"checksum":"{}"']
 )
 def test_a_checksum_in_the_text_does_not_count_in_any_form(line: str) -> None:
     def text(value: str) -> str:

@@ -1,7 +1,5 @@
 """What is written as YAML is read as the same document, and looks as a person would write it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Both message orders, and a script with a node; some files have a ``script`` of their own instead."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import MESSAGE_ORDERS, scripted
 

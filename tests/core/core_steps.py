@@ -1,7 +1,5 @@
 """Steps that most scenarios of the core begin with: nodes, and applications that ask for something."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

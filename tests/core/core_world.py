@@ -1,7 +1,5 @@
 """What the tests of the core share: a script to begin with, and what they read off it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from core_steps import later, on_nodes, serve

@@ -1,7 +1,5 @@
 """Event records of a script's scheduler, as one line each."""
 
-from __future__ import annotations
-
 from quadriga.core.events import message_of
 from quadriga.si import EventRecord
 from quadriga.sim.scripted.script import Script

@@ -3,8 +3,6 @@
 One or two resource managers do anything that the protocol allows and some things that it does not.
 """
 
-from __future__ import annotations
-
 import hashlib
 from random import Random
 
@@ -162,11 +160,7 @@ class Life(Watched):
         claimed = {(each.applicationID, each.UUID): each.allocationKey for each in found}
         place.here |= claimed
         heard = place.voice.node(
-            name,
-            attributes={"si/node-partition": place.name},
-            existing=found,
-            vcore=6,
-            memory=6,
+            name, attributes={"si/node-partition": place.name}, existing=found, vcore=6, memory=6
         )
         if f"accepted node {name}" in heard:
             place.nodes.append(name)
@@ -252,6 +246,10 @@ class Life(Watched):
             tags["application.create.force"] = "true"
         if self.steps % 3 == 1:
             tags["expected.runtime"] = ("1", "30", "600", "soon")[self.steps % 4]
+        if groups and self.steps % 4 == 1:
+            tags[("topology.required", "topology.preferred")[self.steps % 3 == 0]] = (
+                "si/instance-type"
+            )
         if rng.random() < 0.1:
             tags["namespace.resourcequota"] = '{"resources": {"vcore": {"value": 6}}}'
         heard = place.voice.app(

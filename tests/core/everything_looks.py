@@ -1,7 +1,5 @@
 """What is looked at after every step of a life, and what must be left at its end."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random configurations with a bit of everything, for ``everything_life``."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 from typing import Any
@@ -38,6 +36,7 @@ def _partition(rng: Random, name: str, crowded: bool) -> dict[str, Any]:
         "name": name,
         "queues": [root],
         "nodesortpolicy": {"type": rng.choice(("fair", "binpacking"))},
+        "topology": ["si/instance-type"],
         "preemption": {
             "enabled": keen or rng.random() < 0.8,
             "quotapreemptionenabled": rng.random() < 0.5,
@@ -57,14 +56,7 @@ def _partition(rng: Random, name: str, crowded: bool) -> dict[str, Any]:
 
 
 def _queue(
-    rng: Random,
-    name: str,
-    depth: int,
-    above: Amounts,
-    most: int,
-    ceilings: Ceilings,
-    *,
-    keen: bool,
+    rng: Random, name: str, depth: int, above: Amounts, most: int, ceilings: Ceilings, *, keen: bool
 ) -> dict[str, Any]:
     """With all below; in a ``keen`` tree many have a guarantee, and nobody waits long to preempt."""
     queue: dict[str, Any] = {"name": name}

@@ -1,8 +1,7 @@
 """Who waits although nothing is in the way: a slow reading of the rules, counted anew from the entities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from quadriga.core.model.account import Account, Limit
 from quadriga.core.model.application import Application
@@ -33,7 +32,7 @@ def waits_for_nothing(partition: Partition, now: int, refuses: Refuses) -> Itera
                 if ask in together:
                     continue
                 if ask.state == "Pending" and _has_its_turn(app, ask) and _within_all(app, [ask]):
-                    for node in partition.nodes.values():
+                    for node in chain(*_domains(app, partition.nodes.values())):
                         if _takes(node, ask) and not refuses(ask.ask_key, node.node_id):
                             yield f"{partition.key}: {ask.key} of {app.queue.path} fits {node.node_id}"
 
@@ -109,6 +108,22 @@ def _fits_whole(app: Application, asks: list[Ask], refuses: Refuses) -> bool:
     differ = len({(ask.vector, ask.required_node) for ask in asks}) > 1
     if differ and any(refuses(ask.ask_key, node.node_id) for ask in asks for node in nodes):
         return False
+    return any(_fit_in(domain, asks, refuses) for domain in _domains(app, nodes))
+
+
+def _domains(app: Application, nodes: Iterable[Node]) -> list[list[Node]]:
+    """Where all members of the gang may be, those that run included (Q13)."""
+    rule = app.gang.rule
+    if rule is None or not rule.required:
+        return [list(nodes)]
+    running = [*app.allocations.values(), *app.placeholders.values()]
+    stay = [each.partner or each for each in running if each.partner or each.state != "Releasing"]
+    used = {each.node.attributes.get(rule.required) for each in stay} - {None}
+    types = [each for each in ("x", "y") if each in used or not used]
+    return [[n for n in nodes if n.attributes.get(rule.required) == each] for each in types]
+
+
+def _fit_in(nodes: list[Node], asks: list[Ask], refuses: Refuses) -> bool:
     taken: dict[Node, list[Ask]] = {}
     for ask in sorted(asks, key=lambda ask: ask.vector, reverse=True):
         for node in nodes:

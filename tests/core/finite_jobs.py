@@ -1,7 +1,5 @@
 """A small cluster with finite jobs, as data (Q6). Times are whole seconds; a size is cores and memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache

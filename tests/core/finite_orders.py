@@ -4,8 +4,6 @@ A state is which jobs wait, in the order of their arrival, what each has on whic
 reserved for it. After each step the same time passes, so that nothing else depends on when the steps were.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Random small clusters with finite jobs, each of which fits alone (Q6): strategies of Hypothesis."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 

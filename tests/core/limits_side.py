@@ -1,7 +1,5 @@
 """Shared by the tests of limits: one queue with limits, and applications of users and groups in it."""
 
-from __future__ import annotations
-
 from tree_side import keys, limits, tree
 
 from quadriga.sim.scripted.script import Script

@@ -1,7 +1,5 @@
 """Shared by the preemption tests: a cluster of two queues, one above its guarantee."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tree_side import below, news, reserved, tree

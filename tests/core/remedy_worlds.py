@@ -1,7 +1,5 @@
 """Random worlds in which every remedy of an explanation is carried out, alone and exactly as it is said."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """For the in-process service: a resource manager that writes down what it hears, and a story."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Configurations in YAML's flow form, and what the tests of orders and preemption read off a script."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

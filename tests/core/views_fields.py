@@ -4,8 +4,6 @@
 ``texts``, ``weights``, the name of another object, or one of these in brackets: a list, which is never null.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 

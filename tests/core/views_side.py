@@ -1,7 +1,5 @@
 """What tests of views share: a configuration with something of everything, and short ways to look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

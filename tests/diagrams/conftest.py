@@ -1,7 +1,5 @@
 """Shared by the tests of diagrams: a lifecycle with every awkward name, and the need of ``dot``."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

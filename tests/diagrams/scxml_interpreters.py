@@ -1,7 +1,5 @@
 """Runs walks through an SCXML document with a standard interpreter, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

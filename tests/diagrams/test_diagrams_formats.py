@@ -1,7 +1,5 @@
 """Each text format, of the scheduler's lifecycles and of one with awkward names."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -215,7 +213,7 @@ def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Life
     assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
 
 
-def test_awkward_names_are_beside_the_ids_of_scxml_and_entities_elsewhere(
+def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(
     awkward: Lifecycle,
 ) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))
@@ -275,10 +273,7 @@ def table(status: Any, pay: Any, send: Any) -> Lifecycle:
         initial=status.OPEN,
         final=(status.SENT,),
         lasts={status.OPEN: within(5, then=pay), status.PAID: unbounded(send)},
-        rows=(
-            row(pay, status.OPEN, status.PAID, emit=thank),
-            row(send, status.PAID, status.SENT),
-        ),
+        rows=(row(pay, status.OPEN, status.PAID, emit=thank), row(send, status.PAID, status.SENT)),
         on_enter={status.PAID: (arm, thank)},
         on_exit={status.PAID: arm},
     )

@@ -1,7 +1,5 @@
 """The committed gallery is what the tables say today, and the guide's samples run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -41,9 +39,7 @@ def drawn(needs_dot: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_committed_images_say_the_same(
-    drawn: Path, words: Callable[[bytes | str], set[str]]
-) -> None:
+def test_committed_images_agree(drawn: Path, words: Callable[[bytes | str], set[str]]) -> None:
     # graphviz lays out differently from version to version; the words must be the same
     for path in drawn.glob("*.svg"):
         committed = words((GALLERY / path.name).read_bytes())

@@ -1,7 +1,5 @@
 """The committed layouts of the pages are those of the tables."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

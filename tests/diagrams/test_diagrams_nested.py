@@ -1,7 +1,5 @@
 """Composites in every format: drawn as boxes around states, with rows from and to their borders."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -116,11 +114,7 @@ def test_json_has_the_lifecycle_inside_of_its_state() -> None:
     assert [each["name"] for each in on["inside"]["states"]] == ["Slow", "Fast"]
     assert [(r["line"], r["source"]) for r in on["inside"]["rows"]] == [(9, "Slow"), (10, "Fast")]
     targets = [r["target"] for r in document["rows"][:3]]
-    assert targets == [
-        "On",
-        {"history": "On", "deep": False},
-        {"history": "On", "deep": True},
-    ]
+    assert targets == ["On", {"history": "On", "deep": False}, {"history": "On", "deep": True}]
     counted = json.loads(str(render(FAN, "json", coverage=coverage(("stop", "On_Fast", "Off")))))
     assert [r["count"] for r in counted["rows"]] == [2, 4, 4, 2, 4, 4, 4, 2, 2, 4]
     assert [r["count"] for r in counted["states"][1]["inside"]["rows"]] == [2, 2]
@@ -212,9 +206,7 @@ def test_dot_has_clusters_and_arrows_end_at_their_borders() -> None:
     assert re.search(r'graph \[compound=true bgcolor="#\w+" fontcolor="#\w+" ', str(dark))
 
 
-def test_pictures_show_every_name(
-    needs_dot: None, words: Callable[[bytes | str], set[str]]
-) -> None:
+def test_pictures_show_all_names(needs_dot: None, words: Callable[[bytes | str], set[str]]) -> None:
     shown = words(render(FAN, "svg"))
     assert shown >= {"Off", "On", "Slow", "Fast", "Gone", "H", "H*", "60 s then stop", "stop"}
     assert "reset → On" in shown

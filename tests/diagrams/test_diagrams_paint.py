@@ -1,7 +1,5 @@
 """Coverage and an entity's path, painted over a lifecycle."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """JSON is read back into the lifecycle that it was written from."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -12,16 +10,7 @@ import pytest
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import DiagramError, functions_of, read_json, render
-from quadriga.fsm import (
-    ASK,
-    Effect,
-    Fired,
-    Lifecycle,
-    ignored,
-    row,
-    unbounded,
-    within,
-)
+from quadriga.fsm import ASK, Effect, Fired, Lifecycle, ignored, row, unbounded, within
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.table import Info
 
@@ -168,7 +157,7 @@ def test_two_functions_of_one_name_cannot_be_told_apart() -> None:
         (lambda d: d["states"][0].pop("lasts"), r"states\[0\] has no lasts"),
     ],
 )
-def test_json_of_another_form_is_refused_with_the_place(
+def test_wrong_json_is_refused_with_the_place(
     change: Callable[[Any], object], message: str
 ) -> None:
     document = json.loads(str(render(ASK, "json")))

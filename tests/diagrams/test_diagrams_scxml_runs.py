@@ -1,7 +1,5 @@
 """Standard interpreters run the SCXML of every lifecycle, and do what the table says."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Sequence diagrams of message flows."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

@@ -1,7 +1,5 @@
 """Entities for the seven tables, and the facts that make each guard agree."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Entities, models, effects and a small table that several tests of lifecycles use."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import dataclass, field
 from typing import Any

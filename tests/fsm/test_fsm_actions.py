@@ -1,7 +1,5 @@
 """Effects of entering and of leaving a state, whatever row does it; guards that are made of others."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass

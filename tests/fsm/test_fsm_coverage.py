@@ -1,7 +1,5 @@
 """What is counted: machines of the library too, and whether effects are read."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc

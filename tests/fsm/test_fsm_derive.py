@@ -1,7 +1,5 @@
 """Lifecycles derived from others: the lines stay lines, and the result is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum, auto
 from types import SimpleNamespace
@@ -168,10 +166,7 @@ def test_a_limit_whose_trigger_is_gone_is_given_anew_and_the_actions_of_a_state_
     [
         ({"triggers": ["dliver"]}, "it has no trigger 'dliver'; did you mean 'deliver'?"),
         ({"states": ["Piad"]}, "it has no state 'Piad'; did you mean 'Paid'?"),
-        (
-            {"rows": APPLICATION.rows[:1]},
-            "it has no row 0: New --reject--> Rejected",
-        ),
+        ({"rows": APPLICATION.rows[:1]}, "it has no row 0: New --reject--> Rejected"),
     ],
 )
 def test_what_is_not_there_cannot_go(less: Any, message: str) -> None:

@@ -1,7 +1,5 @@
 """docs/fsm.md, its pages and the tutorial say what is so: their programs run. ``tests/typing`` checks their types."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -86,7 +84,7 @@ def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, s
         assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
 
 
-def test_every_public_name_is_explained_and_every_sample_is_of_a_kind_that_is_known(
+def test_public_names_are_explained_and_samples_of_a_known_kind(
     pages: dict[str, str],
 ) -> None:
     assert [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", pages["fsm"])] == []

@@ -1,7 +1,5 @@
 """States and triggers that are strings, members of a StrEnum, or members of any Enum."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -181,8 +179,6 @@ MISTAKES: list[tuple[Any, dict[Any, Any], tuple[Any, ...], str]] = [
 
 
 @pytest.mark.parametrize(("final", "lasts", "rows", "message"), MISTAKES)
-def test_misspelled_and_equal_names_are_refused(
-    final: Any, lasts: Any, rows: Any, message: str
-) -> None:
+def test_misspelled_or_equal_names_fail(final: Any, lasts: Any, rows: Any, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         Lifecycle("order", initial=Status.OPEN, final=(final,), lasts=lasts, rows=rows)

@@ -146,9 +146,7 @@ async def finish(done: Awaitable[Any]) -> None:
     ],
     ids=str,
 )
-def test_an_emitter_that_returns_no_effects_is_named(
-    made: Any, told: str, fire: Callable[..., Any]
-) -> None:
+def test_emitters_without_effects_are_named(made: Any, told: str, fire: Callable[..., Any]) -> None:
     """A text would be taken for as many effects as it has letters."""
 
     def confirm(it: Any, fired: Fired) -> Any:
@@ -164,9 +162,7 @@ def test_an_emitter_that_returns_no_effects_is_named(
 
 
 @pytest.mark.parametrize("at", ["guard", "emitter"])
-def test_a_trigger_that_is_fired_while_another_asks_is_not_undone(
-    at: str, fire: Callable[..., Any]
-) -> None:
+def test_a_trigger_fired_while_another_asks_stays(at: str, fire: Callable[..., Any]) -> None:
     """The entity would come back from its final state, and nobody would know."""
 
     def ends(it: Any, info: Any) -> tuple[Effect, ...]:

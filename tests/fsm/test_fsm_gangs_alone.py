@@ -1,7 +1,5 @@
 """APPLICATION alone keeps the rules of the gang scheduling design (X47)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from types import ModuleType

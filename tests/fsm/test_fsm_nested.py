@@ -1,7 +1,5 @@
 """States that are lifecycles themselves: tables, history, and the library's nested states."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Any

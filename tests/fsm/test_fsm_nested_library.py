@@ -1,7 +1,5 @@
 """Random nested tables on ``fire`` and on the library's own nested states, compared step by step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The time limits of states: which trigger is due, when, and in which order."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable

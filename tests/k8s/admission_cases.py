@@ -1,7 +1,5 @@
 """The decisions of section 11 as one table, for the rules, the webhook, and the policy in CEL."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json
@@ -402,12 +400,7 @@ PODS = [
         "k208_control_characters_in_names",
         user="".join(map(chr, range(0x10))),
         groups=("".join(map(chr, range(0x10, 0x20))), "\x7f"),
-        changed=_made(
-            annotations={
-                USER_INFO: CONTROL_CHARACTERS,
-                PREEMPTION: "true",
-            }
-        ),
+        changed=_made(annotations={USER_INFO: CONTROL_CHARACTERS, PREEMPTION: "true"}),
     ),
     Case(
         "k162_a_user_without_groups",

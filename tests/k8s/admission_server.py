@@ -1,7 +1,5 @@
 """An API server in memory, as far as admission needs one: objects by their paths, with versions."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator

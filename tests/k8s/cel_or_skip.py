@@ -1,7 +1,5 @@
 """Expressions in CEL, where the interpreter is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 The same table ran through the API server's own code, of 1.36, when the policies were written.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

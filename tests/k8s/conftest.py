@@ -1,7 +1,5 @@
 """Every coroutine among these tests runs on a loop of its own; a world has one node of four cores."""
 
-from __future__ import annotations
-
 from inspect import iscoroutinefunction
 
 import pytest

@@ -1,7 +1,5 @@
 """Objects as the API server sends them: from manifests, through JSON, into the structs."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,11 +35,7 @@ def pod(
                 "annotations": annotations or {},
                 **metadata,
             },
-            "spec": {
-                "schedulerName": "yunikorn",
-                "containers": [{"name": "main"}],
-                **(spec or {}),
-            },
+            "spec": {"schedulerName": "yunikorn", "containers": [{"name": "main"}], **(spec or {})},
             "status": status or {},
         },
     )

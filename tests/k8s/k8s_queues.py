@@ -1,7 +1,5 @@
 """Texts and selectors of the tests of the shim: queue configurations, styles of a gang, the node of a daemon."""
 
-from __future__ import annotations
-
 from quadriga.k8s.objects import NodeSelector, NodeSelectorTerm, Requirement
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action, PodRef

@@ -5,8 +5,6 @@ Every write of the shim and every message to the core is one numbered step. ``ki
 core at such a step, before or after it took effect; ``restart`` starts both anew from what the API server has.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence

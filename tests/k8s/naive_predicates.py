@@ -1,8 +1,6 @@
 """The filters as K119 to K128 say them, on manifests as the API writes them: everything is looked at anew
 for each question, and nothing is counted ahead. The judge of the cache's counters."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Random nodes and pods, as manifests, for the tests of predicates: few names and values, so that terms
 meet pods. With ``old`` only what a server of 1.20 knows, and nothing that its API would refuse."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A cache with a few nodes and pods, for tests of predicates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from decoded import decoded

@@ -1,7 +1,5 @@
 """Assumptions: where a pod counts between the core's decision and its bind (K97 to K100, K109, K110)."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

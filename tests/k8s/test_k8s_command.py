@@ -1,7 +1,5 @@
 """``quadriga kubernetes``: its options, --check, the policies, and what it says of wrong input."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

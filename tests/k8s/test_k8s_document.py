@@ -1,7 +1,5 @@
 """docs/kubernetes.md says what the tables say: settings and rights."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is around the shim: its queue, the core on both sides, the ConfigMaps, health, and all of it at work."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip
@@ -514,7 +512,7 @@ def threads_as_in_the_command() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("threads_as_in_the_command")
-async def test_k11_k13_a_flood_starves_neither_the_lease_nor_binds(
+async def test_k11_k13_a_flood_starves_no_lease_or_bind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("quadriga.k8s.driver.kubernetes.Inbox", Flooded)
@@ -643,7 +641,7 @@ async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes
     assert ClusterCache(time.monotonic_ns).dump()
 
 
-async def test_q16_others_have_their_turn_while_terms_are_counted(
+async def test_q16_others_go_on_while_terms_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turns: list[int] = []

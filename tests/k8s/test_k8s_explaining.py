@@ -1,7 +1,5 @@
 """The text of the condition: the core's explanation together with the nodes that constraints refuse (K156)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The first gang, and the manifests of docs/frameworks.md: each starts whole, with the pods that its Jobs make."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

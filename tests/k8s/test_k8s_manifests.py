@@ -1,7 +1,5 @@
 """The manifests of deploy/kubernetes: they are whole, fit each other, and give exactly the rights needed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -21,14 +19,7 @@ from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.conversion import settings
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import ConfigMap
-from quadriga.k8s.transport.rights import (
-    DEVICE_CLASS_RIGHTS,
-    POD_GROUP_RIGHTS,
-    RIGHTS,
-    Right,
-    RightsUnknown,
-    missing,
-)
+from quadriga.k8s.transport import rights
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
 ADMISSION = FOLDER / "admission"
@@ -156,7 +147,7 @@ def rules(kind: str) -> set[tuple[str, str, str]]:
 def wanted(own_namespace: bool) -> set[tuple[str, str, str]]:
     return {
         (right.group, right.resource, verb)
-        for right in (*RIGHTS, *POD_GROUP_RIGHTS, *DEVICE_CLASS_RIGHTS)
+        for right in (*rights.RIGHTS, *rights.POD_GROUP_RIGHTS, *rights.DEVICE_CLASS_RIGHTS)
         if right.own_namespace is own_namespace
         for verb in right.verbs
     }
@@ -285,6 +276,6 @@ def test_a_server_that_does_not_say_is_an_error(answer: tuple[int, bytes], said:
         async def request(self, *_: Any) -> tuple[int, bytes]:
             return answer
 
-    right = Right("", "pods", ("get",), False, "nothing")
-    with pytest.raises(RightsUnknown, match=said):
-        asyncio.run(missing(Odd(), "quadriga", [right]))
+    right = rights.Right("", "pods", ("get",), False, "nothing")
+    with pytest.raises(rights.RightsUnknown, match=said):
+        asyncio.run(rights.missing(Odd(), "quadriga", [right]))

@@ -1,7 +1,5 @@
 """Whole stories in a deterministic cluster with the real core (T1 to T8)."""
 
-from __future__ import annotations
-
 import pytest
 from k8s_queues import HARD, QUEUES, SOFT, WHOLE
 from k8s_world import World, cluster, gang

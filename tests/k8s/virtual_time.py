@@ -1,7 +1,5 @@
 """An event loop whose time is virtual: when everything waits, the next timer is due at once."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json

@@ -1,7 +1,5 @@
 """One control plane for all tests; each test finds it empty, with nodes and a namespace of its own."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Callable, Iterator

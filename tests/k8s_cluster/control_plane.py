@@ -4,8 +4,6 @@
 group of its own that ends with its parent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -205,10 +203,7 @@ class ControlPlane:
         """The stock scheduler, for pods that name no other. Of a flag that is given twice the last
         value counts."""
         self._run(
-            "kube-scheduler",
-            f"--kubeconfig={self.kubeconfig('admin')}",
-            *self._of_clients(),
-            *more,
+            "kube-scheduler", f"--kubeconfig={self.kubeconfig('admin')}", *self._of_clients(), *more
         )
 
     def _of_clients(self) -> list[str]:

@@ -3,8 +3,6 @@
 It counts all writes, so that a test can end the client at any of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -6,8 +6,6 @@ no node is left, the extender is not asked, and the pod's condition tells how ma
 refused.
 """
 
-from __future__ import annotations
-
 import http.server
 import json
 import re
@@ -79,10 +77,7 @@ class Judge:
             },
             "leaderElection": {"leaderElect": False},
             "profiles": [
-                {
-                    "schedulerName": NAME,
-                    "plugins": {"postFilter": {"disabled": [{"name": "*"}]}},
-                }
+                {"schedulerName": NAME, "plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}
             ],
             "extenders": [
                 {

@@ -1,7 +1,5 @@
 """Ends the scheduler at a chosen step: a write to the API server, or a message to or from its core."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

@@ -1,7 +1,5 @@
 """Manifests as users of YuniKorn write them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -40,11 +38,7 @@ def pod(
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": own,
-            "annotations": {RUN: run, **(annotations or {})},
-        },
+        "metadata": {"name": name, "labels": own, "annotations": {RUN: run, **(annotations or {})}},
         "spec": {
             "schedulerName": SCHEDULER,
             "restartPolicy": "Never",
@@ -133,13 +127,7 @@ def gang(
         policy = f"placeholderTimeoutInSeconds={timeout} {policy}"
     annotations = {GROUPS: json.dumps(described), POLICY: policy}
     return [
-        pod(
-            f"{app}-{name}-{index}",
-            app,
-            cpu=cpu,
-            annotations={**annotations, GROUP: name},
-            **more,
-        )
+        pod(f"{app}-{name}-{index}", app, cpu=cpu, annotations={**annotations, GROUP: name}, **more)
         for name, (count, cpu) in groups.items()
         for index in range(count)
     ]

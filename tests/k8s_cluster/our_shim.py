@@ -1,7 +1,5 @@
 """Our scheduler, at a real API server: with the core in this process, or behind gRPC."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

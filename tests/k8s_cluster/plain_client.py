@@ -1,7 +1,5 @@
 """The tests' own client of the API server: plain JSON objects, and a history of a kind's changes."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

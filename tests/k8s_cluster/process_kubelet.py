@@ -10,8 +10,6 @@ What becomes of a pod is decided by its annotation ``kubelet.test/run``:
 An image may have a program of its own (``images``), which makes the command from the pod.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Where Spark and the Dask operator are installed, which .ci/cluster does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

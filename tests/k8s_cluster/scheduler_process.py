@@ -1,7 +1,5 @@
 """`quadriga kubernetes` in a process of its own, and what its REST says of its books."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -238,10 +236,7 @@ def is_ours(pod: Object) -> bool:
 
 
 def wait(
-    holds: Callable[[], Any],
-    what: str,
-    seconds: float = 20,
-    told: Callable[[], str] | None = None,
+    holds: Callable[[], Any], what: str, seconds: float = 20, told: Callable[[], str] | None = None
 ) -> Any:
     """For what no event tells; returns that. An OSError counts as no."""
     end = time.monotonic() + seconds

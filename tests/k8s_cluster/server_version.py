@@ -3,8 +3,6 @@
 Everything that differs between 1.20, which ``.ci/cluster`` builds, and later ones is decided here.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

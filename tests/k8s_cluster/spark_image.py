@@ -1,7 +1,5 @@
 """What Spark's container image does, without an image: the executor of an installed Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from plain_client import Object

@@ -1,7 +1,5 @@
 """The measurements on a real control plane, with a few pods: every scheduler binds them all."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

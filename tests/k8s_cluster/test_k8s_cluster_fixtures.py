@@ -1,7 +1,5 @@
 """The control plane of these tests, its kubelet and its proxy, before anything of ours is in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -110,9 +108,7 @@ def test_an_old_version_is_gone_after_a_compaction(cluster: Cluster) -> None:
     assert first["object"]["code"] == 410
 
 
-def test_the_proxy_does_what_it_is_told(
-    admin: PlainClient, proxy: FaultProxy, namespace: str
-) -> None:
+def test_the_proxy_does_as_told(admin: PlainClient, proxy: FaultProxy, namespace: str) -> None:
     through = PlainClient(proxy.url, "admin-token", None)
     try:
         creates = f"/api/v1/namespaces/{namespace}/pods"

@@ -3,8 +3,6 @@
 ``QUADRIGA_ORACLE_CASES=10000`` asks that many questions (pod, node), by default some hundred.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The control plane as one test has it: its namespace, its nodes, its schedulers, and what happens to its pods."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ A line to the witness: ``before`` or ``after``, and the parts of the message. Th
 killed gets none.
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

@@ -1,7 +1,5 @@
 """``python -m tests.oracle DIR``: does our core do what the Go core was seen to do?"""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a scenario has in it, for rules that look at all of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The recordings of the Go core, which are read once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The second comparison: our core with the defaults of the product."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection

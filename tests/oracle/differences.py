@@ -1,8 +1,6 @@
 """The deliberate differences between the Go core and ours: each once, by the rule that makes it.
 See D124."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Event records of both sides: a part of the comparison of its own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Altered references: every message of a scenario, changed in every way that must not go unnoticed."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a scenario does that later steps may differ by, and how totals follow from it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

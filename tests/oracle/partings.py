@@ -1,8 +1,6 @@
 """Where a rule of v1.8.0 makes ours differ from v1.5.2: what the first difference looks like.
 See D125."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from quadriga.core.model.queue import Queue

@@ -1,7 +1,5 @@
 """Verdicts as text and as data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

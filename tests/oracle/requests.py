@@ -1,7 +1,5 @@
 """The steps in which the resource manager says something: as the README's arguments, or as SI requests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenarios and what the Go core answered to them, as they lie in a folder."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

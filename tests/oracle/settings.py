@@ -1,7 +1,5 @@
 """Queue properties that give a rule's other side: how the Go core does it (X9, X16)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/differences.md has the table of deliberate differences as the runner has it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.oracle.differences import RULES

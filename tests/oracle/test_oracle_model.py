@@ -1,7 +1,5 @@
 """Ours against the slow model, which is right where the Go core was watched."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

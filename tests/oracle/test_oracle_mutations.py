@@ -1,7 +1,5 @@
 """Every single message of the shared scenarios counts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -73,10 +71,7 @@ def test_every_kind_of_message_is_altered(recordings: list[Scenario]) -> None:
 
 def test_an_altered_message_is_another_one() -> None:
     """... and the answer that it was made from stays as it is."""
-    item = {
-        "nodeID": "node-1",
-        "resourcePerAlloc": {"resources": {"memory": {"value": "1"}}},
-    }
+    item = {"nodeID": "node-1", "resourcePerAlloc": {"resources": {"memory": {"value": "1"}}}}
     answer = Answer([(0, "AllocationResponse", {"new": [item]})], {"op": "schedule"})
     told = {
         each.kind: each.applied(answer).callbacks[0][2]["new"] for each in mutations_of(0, answer)

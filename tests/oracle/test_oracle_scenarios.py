@@ -1,7 +1,5 @@
 """Scenarios of our own: what our core says to them, step by step, is what is written beside them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The shared scenarios: our core does what the Go core was seen to do."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import gzip
@@ -97,9 +95,7 @@ def test_every_option_that_is_not_played_with_our_default_is_a_switch() -> None:
         ("preemption-029", {"Q7"}),
     ],
 )
-def test_a_difference_by_our_defaults_is_named_by_its_rules(
-    shared: Path, name: str, rules: set[str]
-) -> None:
+def test_differences_by_defaults_name_their_rules(shared: Path, name: str, rules: set[str]) -> None:
     (scenario,) = scenarios([shared / "data" / "oracle" / f"{name}.json"])
     found = second(judge(scenario))
     assert found.named

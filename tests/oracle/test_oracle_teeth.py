@@ -1,7 +1,5 @@
 """The runner can bite: a changed reference differs, and a rule explains what it is about and no more."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Dumps of the Go core, field by field, against the views of the same moment (2.14)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a dump says of applications, queues and nodes, one line for each total."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The site that tox -e site builds: no link in it leads nowhere, and it loads nothing from other hosts."""
 
-from __future__ import annotations
-
 import os
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the unit forbids its process, enforced as systemd does: by seccomp, on the process itself."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

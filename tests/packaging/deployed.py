@@ -1,7 +1,5 @@
 """What deploy/ says, for the tests of it."""
 
-from __future__ import annotations
-
 from tests.packaging.conftest import REPOSITORY, text_of
 
 DEPLOY = REPOSITORY / "deploy"

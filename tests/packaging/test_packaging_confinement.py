@@ -1,7 +1,5 @@
 """The service works under what its systemd unit forbids."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The distributions: what is in them, and that they install and run where nothing else is."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -366,9 +364,7 @@ def compiled(copy: Path, once: Once) -> Path:
     return wheel_in(made)
 
 
-def test_a_wheel_is_for_every_machine_unless_asked_otherwise(
-    engine: Path, wheel: Path, whole: Path
-) -> None:
+def test_a_wheel_is_for_every_machine_by_default(engine: Path, wheel: Path, whole: Path) -> None:
     for path in (engine, wheel, whole):
         assert path.name.endswith("-py3-none-any.whl")
 

@@ -1,7 +1,5 @@
 """The documents agree with each other and with the repository: links, anchors, decisions, differences."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache
@@ -233,9 +231,7 @@ def test_the_sizes_for_5000_nodes_are_measured_ones(page: str, repository: Path)
         assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d])", page), number
 
 
-def test_every_figure_that_anybody_can_repeat_names_its_command(
-    page: str, repository: Path
-) -> None:
+def test_every_figure_that_anybody_repeats_names_its_command(page: str, repository: Path) -> None:
     """Each section of the first part names a measurement that exists; the second part says that none does."""
     _, _, parts = page.partition("\n## What anybody can repeat\n")
     repeated, _, rest = parts.partition("\n## What no command here repeats\n")

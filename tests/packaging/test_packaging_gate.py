@@ -1,7 +1,5 @@
 """The gate, .ci/run, on a checkout of three files, with a README whose test command is a stub."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -194,9 +192,7 @@ def test_the_gate_insists_on_what_is_there(gate: Gate, data: Path, tmp_path: Pat
     assert done.stderr.count("IS SKIPPED") == 2
 
 
-def test_the_gate_insists_on_a_control_plane_that_is_there(
-    gate: Gate, data: Path, tmp_path: Path
-) -> None:
+def test_the_gate_insists_on_a_control_plane(gate: Gate, data: Path, tmp_path: Path) -> None:
     told = 'echo "cluster: ${QUADRIGA_REQUIRE_CLUSTER:-no} in ${QUADRIGA_CLUSTER:-no}"'
     done = gate(f"{told} && {PASSES}")
     assert f"cluster: 1 in {tmp_path / 'control-plane'}" in done.stdout

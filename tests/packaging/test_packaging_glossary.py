@@ -1,7 +1,5 @@
 """docs/glossary.md has a sentence for every state and every word of the house."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

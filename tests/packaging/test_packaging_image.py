@@ -1,7 +1,5 @@
 """The steps of deploy/Containerfile, one by one, in a folder instead of an image."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

@@ -22,6 +22,7 @@ CORE = """
     model
     ordering
     runtime
+    topology
     events
     placement preemption
     steps

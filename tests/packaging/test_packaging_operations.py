@@ -1,7 +1,5 @@
 """What operators read and copy is true: flags, numbers, metrics, the unit, the container file."""
 
-from __future__ import annotations
-
 import argparse
 import configparser
 import re

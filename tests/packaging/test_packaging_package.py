@@ -1,7 +1,5 @@
 """The package `quadriga` itself, and the two distributions that a release consists of."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -38,9 +36,7 @@ def test_it_loads_no_other_part_and_no_metadata(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [("engine", "rest"), ("rest", "engine")])
-def test_its_parts_may_be_in_two_folders(
-    repository: Path, tmp_path: Path, order: tuple[str, str]
-) -> None:
+def test_parts_in_two_folders(repository: Path, tmp_path: Path, order: tuple[str, str]) -> None:
     # As in a virtual environment that also sees a folder in which the engine is installed already.
     itself = tmp_path / "engine" / "quadriga"
     shutil.copytree(repository / "packaging" / "quadriga", itself)

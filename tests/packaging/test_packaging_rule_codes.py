@@ -1,7 +1,5 @@
 """docs/rules.md has every rule and section that is cited, and no message relies on a code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

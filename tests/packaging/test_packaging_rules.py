@@ -1,15 +1,11 @@
 """Every numbered rule of the acceptance table has a test that carries its number."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
 
 
-def test_every_rule_is_named_by_a_test(
-    shared: Path, repository: Path, owed: frozenset[str]
-) -> None:
+def test_each_rule_is_named_by_a_test(shared: Path, repository: Path, owed: frozenset[str]) -> None:
     listing = subprocess.run(
         [sys.executable, shared / "tools" / "rules", repository / "tests"],
         capture_output=True,

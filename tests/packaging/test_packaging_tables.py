@@ -1,7 +1,5 @@
 """Tables that must name the same things as another part of the repository (docs/changing.md)."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The versions that setup.cfg asks for: the lowest ones are tested, and the container's are locked."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import re
@@ -87,7 +85,7 @@ def test_the_lowest_version_of_every_dependency_is_tested(
     assert LOWEST in tox["tox"]["labels"].splitlines()[1], "the gate runs it"
 
 
-def test_the_extra_all_is_the_sum_of_those_that_users_choose(
+def test_the_extra_all_is_the_sum_of_what_users_choose(
     setup: configparser.ConfigParser,
 ) -> None:
     (found,) = requirements(setup["options.extras_require"]["all"]).values()
@@ -109,9 +107,7 @@ def test_the_lock_fits_what_the_package_asks_for(
             assert version in requirement.specifier, f"{name} {version}: run .ci/lock"
 
 
-def test_nothing_is_locked_that_nobody_asks_for(
-    repository: Path, setup: configparser.ConfigParser
-) -> None:
+def test_nothing_more_is_locked(repository: Path, setup: configparser.ConfigParser) -> None:
     """Each entry names who does: the package itself, or another entry."""
     direct, indirect = set(), set()
     names: set[str] = set()

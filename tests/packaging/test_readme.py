@@ -1,7 +1,5 @@
 """The README does what it says: its code runs, its commands are the right ones, its links lead on."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import shlex
@@ -93,9 +91,7 @@ def test_the_command_of_a_block_runs(name: str) -> None:
     assert done.stdout
 
 
-def test_the_check_of_rights_asks_for_a_kubeconfig(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checked_rights_need_a_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     ((program, *words),) = steps("rights")
     assert program == ".venv/bin/quadriga"

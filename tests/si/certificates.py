@@ -1,7 +1,5 @@
 """Certificates and tokens for tests: authorities, who is certified by them, and who may do what."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from google.protobuf.descriptor_pb2 import (
-    FileDescriptorProto,
-)
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from quadriga import si
 from quadriga.si.client import Client

@@ -1,7 +1,5 @@
 """The facts that a .proto states, one line each; comments and order do not matter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from google.protobuf.descriptor_pb2 import (

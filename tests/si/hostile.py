@@ -1,7 +1,5 @@
 """Messages that nobody in his right mind would send; the same seed gives the same ones."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

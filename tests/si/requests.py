@@ -1,7 +1,5 @@
 """Requests in short, for the tests of the remote side. Of resource manager ``rm`` if not said."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

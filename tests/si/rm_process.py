@@ -6,8 +6,6 @@ STORE outlasts it: which pods run where. At every point of its work it prints a 
 so that whoever has started it may end it right there; at the end it prints ``done``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json
@@ -18,26 +16,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quadriga.si import (
-    Allocation,
-    AllocationResponse,
-    ApplicationResponse,
-    NodeRequest,
-    NullCallback,
-    Quantity,
-    RequestError,
-    Resource,
-    TerminationType,
-)
+from quadriga import si
 from quadriga.si.client import FORGOTTEN, Backoff, Client, RegisterAgain, Unreachable, Watcher
 from tests.si.requests import apps, asks, nodes, register, releases
 
 RM_ID = "rm"
 NODES = ("n1", "n2")
 MEMBERS = ("m0", "m1", "m2")
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 
-SIZE = Resource(resources={"vcore": Quantity(value=1000)})
+SIZE = si.Resource(resources={"vcore": si.Quantity(value=1000)})
 
 
 def point(name: str) -> None:
@@ -65,7 +53,7 @@ class Store:
         new.write_text(json.dumps({"pods": self.pods, "gone": self.gone, "wrong": self.wrong}))
         os.replace(new, self._path)
 
-    def start(self, allocation: Allocation) -> None:
+    def start(self, allocation: si.Allocation) -> None:
         key, uuid = allocation.allocationKey, allocation.UUID
         before = self.pods.get(key)
         if before is not None and before["uuid"] != uuid:
@@ -96,17 +84,17 @@ class Store:
         return [*itertools.islice(names, len(MEMBERS) - len(self.pods))]
 
 
-class Inbox(NullCallback, Watcher):
+class Inbox(si.NullCallback, Watcher):
     """What is heard, for the one thread that works."""
 
     def __init__(self) -> None:
         self.news: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def update_allocation(self, response: AllocationResponse) -> None:
+    def update_allocation(self, response: si.AllocationResponse) -> None:
         self.news.put(response)
 
-    def update_application(self, response: ApplicationResponse) -> None:
-        self.news.put(AllocationResponse())  # nothing to do, but perhaps it runs now
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        self.news.put(si.AllocationResponse())  # nothing to do, but perhaps it runs now
 
     def changed(self, state: str, why: str) -> None:
         if state == FORGOTTEN:
@@ -139,7 +127,7 @@ class Gang:
         """Whether the scheduler is there, and knows. If not, there will be news."""
         try:
             return self.client.explain(self.app_id).state == "Running"
-        except (RegisterAgain, Unreachable, RequestError):
+        except (RegisterAgain, Unreachable, si.RequestError):
             return False
 
     def begin(self) -> None:
@@ -162,11 +150,11 @@ class Gang:
         except RegisterAgain:
             pass
 
-    def nodes(self) -> NodeRequest:
+    def nodes(self) -> si.NodeRequest:
         request = nodes(*NODES)
         for node in request.nodes:
             node.existingAllocations.extend(
-                Allocation(
+                si.Allocation(
                     allocationKey=key,
                     UUID=pod["uuid"],
                     nodeID=node.nodeID,
@@ -193,7 +181,7 @@ class Gang:
             self.ask(MEMBERS, placeholder=False)
             point("members asked")
 
-    def hear(self, response: AllocationResponse | None) -> None:
+    def hear(self, response: si.AllocationResponse | None) -> None:
         if response is None:
             self.begin()
             return

@@ -108,8 +108,6 @@ def test_i35_other_texts_are_no_tag_keys(text: str) -> None:
         ("domain", "/", "key"),
     ],
 )
-def test_i35_parts_that_would_not_be_read_back_are_refused(
-    domain: str, group: str, key: str
-) -> None:
+def test_i35_parts_that_cannot_be_read_back_are_refused(domain: str, group: str, key: str) -> None:
     with pytest.raises(ValueError, match=r"not a tag key|is not domain"):
         build_tag_key(domain, key, group=group)

@@ -73,9 +73,7 @@ def test_every_fact_of_the_table_is_in_ours_and_what_ours_has_in_addition_is_lis
     assert sorted(ours) == sorted(specified)
 
 
-def test_default_json_names_differ_for_the_misspelled_field_only(
-    document_file: bytes,
-) -> None:
+def test_default_json_names_differ_for_the_misspelled_field_only(document_file: bytes) -> None:
     theirs = FileDescriptorProto.FromString(document_file)
     for message in theirs.message_type:
         mine = si_pb2.DESCRIPTOR.message_types_by_name[message.name].fields_by_name

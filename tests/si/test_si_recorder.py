@@ -1,7 +1,5 @@
 """The recorder of messages: around a scheduler, a service and its callbacks, and by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -231,9 +229,7 @@ GOOD = json.dumps(si.Exchange(1, "a", "b", "c")._asdict())
         lambda line: line + "\n" + line.replace('"c"', '"c", "more": 1'),
     ],
 )
-def test_another_file_is_refused_with_the_line(
-    tmp_path: Path, change: Callable[[str], str]
-) -> None:
+def test_another_file_is_refused_by_line(tmp_path: Path, change: Callable[[str], str]) -> None:
     path = tmp_path / "r"
     path.write_text(change(GOOD), encoding="utf-8")
     with pytest.raises(RecordingError, match=r"r:2: not a message \(an object with time_ns, "):

@@ -1,7 +1,5 @@
 """The rules of the interface (I) that are settled by the shape of its messages alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """TLS and mutual TLS of server and client on loopback, with certificates made here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

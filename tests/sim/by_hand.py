@@ -1,7 +1,5 @@
 """Small workloads by hand: nodes and queues by name, jobs in a line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quadriga.sim import Report, Simulation, SimulationOptions

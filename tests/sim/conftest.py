@@ -1,7 +1,5 @@
 """What simulations share: both message orders, the lifecycles that are counted; ``by_hand`` has more."""
 
-from __future__ import annotations
-
 import pytest
 
 from quadriga.fsm.pytest_plugin import track

@@ -1,7 +1,5 @@
 """Any valid queue configuration can be simulated: placement rules, limits, dynamic queues and all."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cluster of ``quadriga serve --demo``: there is something to see soon, and no end of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import httpx

@@ -1,7 +1,5 @@
 """The recorded gang flows: they are those of the design document, in both orders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -54,9 +52,7 @@ TIMES_OUT = "gang Killing (ResourceReservationTimeout)"
         ),
     ],
 )
-def test_a_flow_is_that_of_the_design_document(
-    name: str, order: str, follow: list[str | None]
-) -> None:
+def test_a_flow_is_that_of_the_design(name: str, order: str, follow: list[str | None]) -> None:
     """These labels follow each other; None is the end."""
     said = [*(exchange.label for exchange in record(name, order)), None]
     at = said.index(follow[0])

@@ -1,7 +1,5 @@
 """Gangs: placeholders, replacement, timeouts, lost confirmations, in both message orders."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs that never started: who holds what they need (Q8), and which jobs are unschedulable instead."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from typing import Any

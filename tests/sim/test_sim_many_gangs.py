@@ -1,7 +1,5 @@
 """Q10: a log with many gangs does not collapse beside first fit."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

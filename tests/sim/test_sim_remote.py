@@ -1,7 +1,5 @@
 """A simulation whose scheduler is behind a server: the same report, byte for byte."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report: the same bytes every time, as data and as text; and the journal."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache
@@ -13,18 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadriga import sim
 from quadriga.core.config import load
-from quadriga.sim import (
-    JournalError,
-    Report,
-    Simulation,
-    SimulationError,
-    SimulationOptions,
-    queue_configuration,
-    read_journal,
-    render,
-    write_journal,
-)
 from quadriga.sim.clock import Clock
 from quadriga.sim.fragmentation import fragmentation
 from quadriga.sim.reports.quality import Holding, JobRecord, bounded_slowdown, jain, quality
@@ -41,23 +29,23 @@ def mixed() -> Workload:
 
 
 @cache
-def of_mixed() -> Report:
-    return Simulation(mixed()).run()
+def of_mixed() -> sim.Report:
+    return sim.Simulation(mixed()).run()
 
 
-def section(report: Report, title: str) -> str:
-    return render(report, measure=False).split(f"\n{title}\n")[1].split("\n\n")[0]
+def section(report: sim.Report, title: str) -> str:
+    return sim.render(report, measure=False).split(f"\n{title}\n")[1].split("\n\n")[0]
 
 
 def test_v10_two_runs_give_the_same_bytes() -> None:
-    options = SimulationOptions(lose=0.2, repeat=0.2, seed=3)
-    one, other = (Simulation(mixed(), options).run() for _ in range(2))
+    options = sim.SimulationOptions(lose=0.2, repeat=0.2, seed=3)
+    one, other = (sim.Simulation(mixed(), options).run() for _ in range(2))
     assert one.json() == other.json()
     assert "measured" not in json.loads(one.json())
 
 
 def test_checking_and_recording_change_nothing() -> None:
-    watched = Simulation(mixed(), SimulationOptions(check=True, journal=True)).run()
+    watched = sim.Simulation(mixed(), sim.SimulationOptions(check=True, journal=True)).run()
     assert of_mixed().json() == watched.json()
 
 
@@ -158,10 +146,10 @@ def test_the_figures_of_quality() -> None:
 @pytest.mark.parametrize("form", ["ask", "allocation"])
 def test_what_was_held_adds_up_to_the_usage(form: str) -> None:
     """The time and place of every allocation, with faults and jobs that hold on to the end."""
-    options = SimulationOptions(
+    options = sim.SimulationOptions(
         lose=0.2, repeat=0.2, seed=3, placeholder_timeout_s=90, ask_form=form
     )
-    simulation = Simulation(mixed(), options)
+    simulation = sim.Simulation(mixed(), options)
     simulation.run()
     usage = simulation.usage
     held = simulation.manager.held_until(usage.until)
@@ -171,37 +159,37 @@ def test_what_was_held_adds_up_to_the_usage(form: str) -> None:
 
 @pytest.mark.parametrize("unicode", [True, False])
 def test_text_for_people(unicode: bool) -> None:
-    text = render(of_mixed(), measure=False, unicode=unicode)
+    text = sim.render(of_mixed(), measure=False, unicode=unicode)
     assert text.isascii() != unicode
     for title in ("Jobs", "Gangs", "Waits", "Utilisation", "Messages", "Unschedulable jobs"):
         assert f"\n{title}" in text
     assert "huge" in text
     assert all(len(line) <= 100 and line == line.rstrip() for line in text.splitlines())
-    assert "Measured" in render(of_mixed())
+    assert "Measured" in sim.render(of_mixed())
 
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
     jobs = [job(str(n), n, 1) for n in range(250)]
-    Simulation(workload((4,), *jobs), progress=lambda *now: told.append(now)).run()
+    sim.Simulation(workload((4,), *jobs), progress=lambda *now: told.append(now)).run()
     assert [total for _, total in told] == [250, 250]
     assert told == sorted(told)
 
 
 def test_a_violated_invariant_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    simulation = Simulation(workload((4,), job("a", 0, 10)))
+    simulation = sim.Simulation(workload((4,), job("a", 0, 10)))
     monkeypatch.setattr(type(simulation.scheduler), "check", lambda self: ["V2: node n1 is wrong"])
-    with pytest.raises(SimulationError, match="V2: node n1 is wrong") as stopped:
+    with pytest.raises(sim.SimulationError, match="V2: node n1 is wrong") as stopped:
         simulation.run()
     assert stopped.value.violations == ("V2: node n1 is wrong",)
 
 
 def test_a_journal_is_read_back(tmp_path: Path) -> None:
-    simulation = Simulation(mixed(), SimulationOptions(journal=True))
+    simulation = sim.Simulation(mixed(), sim.SimulationOptions(journal=True))
     simulation.run()
     path = tmp_path / "run.jsonl"
-    written = write_journal(path, simulation.scheduler.journal)
-    lines = list(read_journal(path))
+    written = sim.write_journal(path, simulation.scheduler.journal)
+    lines = list(sim.read_journal(path))
     assert len(lines) == written > 40
     assert [line.seq for line in lines] == sorted(line.seq for line in lines)
     story = [tuple(line) for line in lines if line.key == "application/0"]
@@ -218,12 +206,12 @@ def test_a_journal_is_read_back(tmp_path: Path) -> None:
 def test_what_is_no_journal(tmp_path: Path, wrong: bytes) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(wrong)
-    with pytest.raises(JournalError, match=r"run\.jsonl"):
-        list(read_journal(path))
+    with pytest.raises(sim.JournalError, match=r"run\.jsonl"):
+        list(sim.read_journal(path))
 
 
 def configured(workload: Workload, policy: str = "fifo", node_sort: str = "fair") -> Any:
-    text = queue_configuration(workload, policy=policy, node_sort=node_sort)
+    text = sim.queue_configuration(workload, policy=policy, node_sort=node_sort)
     (partition,) = load(text).partitions
     return partition
 
@@ -240,7 +228,7 @@ def test_a_queue_configuration_with_quotas_and_without_queues() -> None:
 
 def test_a_queue_configuration_counts_gpus_if_nodes_have_some() -> None:
     plain = workload((4,))
-    assert "resourceweights" not in queue_configuration(plain, policy="fifo", node_sort="fair")
+    assert "resourceweights" not in sim.queue_configuration(plain, policy="fifo", node_sort="fair")
     node = NodeSpec("g1", {"vcore": 8000, "memory": 8, "nvidia.com/gpu": 8})
     partition = configured(replace(plain, nodes=(*plain.nodes, node)), node_sort="bestfit")
     assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
@@ -333,9 +321,7 @@ pieces = st.tuples(
         st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=5
     ),
 )
-def test_fragmentation_is_what_a_plain_count_gives(
-    sizes: Any, held: Any, waiting: Any, pods: Any
-) -> None:
+def test_fragmentation_is_a_plain_count(sizes: Any, held: Any, waiting: Any, pods: Any) -> None:
     nodes = tuple(NodeSpec(f"n{n}", {"vcore": c, "memory": m}) for n, (c, m) in enumerate(sizes))
     members = tuple(Member(n, {"vcore": c, "memory": m}) for n, c, m in pods)
     workload = Workload(

@@ -1,7 +1,5 @@
 """Either side starts again at any moment: nothing is lost and nothing double (I7, I8, X32)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -107,10 +105,7 @@ def test_g45_x45_i7_i8_a_restart_at_every_step_of(order: str, flow: str) -> None
 
 @pytest.mark.parametrize(
     ("jobs", "options"),
-    [
-        (workload((2, 2), *SEVERAL), {}),
-        (GANG, {"lose": 0.4, "repeat": 0.4, "seed": 3}),
-    ],
+    [(workload((2, 2), *SEVERAL), {}), (GANG, {"lose": 0.4, "repeat": 0.4, "seed": 3})],
     ids=["gangs with several groups wait for one another", "confirmations get lost or come twice"],
 )
 def test_s4_i7_i8_a_restart_at_every_step_while(jobs: Workload, options: dict[str, Any]) -> None:

@@ -1,7 +1,5 @@
 """Whole real traces through the scheduler."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real traces, found through QUADRIGA_SHARED, and a writer of small folders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Readers of arbitrary files: a workload that the scheduler can run, or one error; never more."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The reader of the CERIT folder: hand-made tables, then the log itself."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Callable

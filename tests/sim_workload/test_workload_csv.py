@@ -1,7 +1,5 @@
 """CSV traces with a mapping file."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from quadriga.sim import Simulation, SimulationOptions
 from quadriga.sim.workload import (
     GPU,
     MEMORY,
@@ -290,6 +289,25 @@ def test_nodes_of_the_mapping(read: Read, tmp_path: Path) -> None:
     assert [node.name for node in named] == ["x", "y"]
 
 
+@pytest.mark.parametrize(("required", "ends"), [("", 60), ("rack", 120)])
+def test_q13_gangs_of_a_trace_run_in_one_rack(
+    read: Read, tmp_path: Path, required: str, ends: int
+) -> None:
+    """Both gangs fit the cluster together, but only one of the racks has room for all three pods of one."""
+    (tmp_path / "nodes.csv").write_text("cpu,r\n4,a\n4,b\n4,b\n", encoding="utf-8")
+    table = {"file": "nodes.csv", "vcore": "cpu", "labels": {"rack": "r"}}
+    job = {"pods": {"value": "3"}, "topology_required": {"value": required}}
+    workload = read(HEAD + "g,0,60,2\nh,0,60,2\n", job, nodes_of_mapping=table, nodes=None)
+    assert workload.nodes == parse_nodes(["1x4vcore@rack=a", "2x4vcore@rack=b"])
+    queues = "[{name: root, submitacl: '*', queues: [{name: default}]}]"
+    config = f"partitions: [{{name: default, topology: [rack], queues: {queues}}}]"
+    found = Simulation(workload, SimulationOptions(config=config)).run().data
+    assert found["jobs"]["completed"] == 2
+    assert ends <= found["virtual"]["ended_s"] < ends + 30
+    with pytest.raises(ValueError, match="'rack' is not a new label such as rack=r1"):
+        parse_nodes(["1x4vcore@rack"])
+
+
 @pytest.mark.parametrize(
     ("nodes", "complaint"),
     [
@@ -300,9 +318,7 @@ def test_nodes_of_the_mapping(read: Read, tmp_path: Path) -> None:
         ("name,cpu\nx,4\n", r"map.yaml: nodes.name: nodes.csv has no column 'n'"),
     ],
 )
-def test_tables_of_nodes_must_be_good(
-    read: Read, tmp_path: Path, nodes: str, complaint: str
-) -> None:
+def test_node_tables_must_be_good(read: Read, tmp_path: Path, nodes: str, complaint: str) -> None:
     (tmp_path / "nodes.csv").write_text(nodes)
     table = {"file": "nodes.csv", "name": "n", "vcore": "cpu"}
     with pytest.raises(WorkloadError, match=complaint):

@@ -1,7 +1,5 @@
 """The embedded model: its promises, and how near it comes to the log it was fitted to."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -182,9 +180,7 @@ def test_fitting_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "there is neither nodes.csv nor" in capsys.readouterr().err
 
 
-def test_jobs_bags_and_nodes_are_those_of_the_log(
-    model: Workload, cerit: Workload, log: list[Job]
-) -> None:
+def test_jobs_bags_and_nodes_as_logged(model: Workload, cerit: Workload, log: list[Job]) -> None:
     mine, theirs = model.horizon_s / 86_400, cerit.horizon_s / 86_400
     assert len(model.jobs) / mine == pytest.approx(len(log) / theirs, rel=0.05)
     assert len(bags(model.jobs)) / mine == pytest.approx(len(bags(log)) / theirs, rel=0.02)

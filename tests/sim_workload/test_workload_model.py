@@ -1,7 +1,5 @@
 """The data model, queue names, and which reader understands a path."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Callable
@@ -122,12 +120,7 @@ def test_groups_of_nodes() -> None:
     nodes = parse_nodes(["9x64vcore,256Gi", "1x1500m,1.5G,8gpu,2example.com/fpga"])
     assert [node.name for node in nodes][::9] == ["node-01", "node-10"]
     assert nodes[0] == NodeSpec("node-01", {VCORE: 64_000, MEMORY: 256 * GIB})
-    assert nodes[9].resources == {
-        VCORE: 1500,
-        MEMORY: 1_500_000_000,
-        GPU: 8,
-        "example.com/fpga": 2,
-    }
+    assert nodes[9].resources == {VCORE: 1500, MEMORY: 1_500_000_000, GPU: 8, "example.com/fpga": 2}
     assert parse_nodes([]) == ()
 
 

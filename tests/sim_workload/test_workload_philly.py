@@ -1,7 +1,5 @@
 """The reader of the Philly folder: hand-made tables, then the log itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

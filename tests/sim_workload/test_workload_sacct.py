@@ -1,7 +1,5 @@
 """Outputs of ``sacct -P``, from samples small enough to read."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Standard Workload Format, from samples small enough to read."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A cluster that nobody changes, and clients of it, for the tests that only read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator, Iterator
 

@@ -1,7 +1,5 @@
 """The application on a port of this machine, with clients, for tests."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """Answers compressed with gzip: for whom, which, and that nothing else about them changes."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -137,9 +135,7 @@ async def test_2_21_what_many_readers_share_is_packed_once(
         assert compressed == [100_000]
 
 
-async def test_2_21_the_files_of_a_web_ui_are_packed_too(
-    tmp_path: Path, cluster: LiveCluster
-) -> None:
+async def test_2_21_files_of_a_web_ui_are_packed_too(tmp_path: Path, cluster: LiveCluster) -> None:
     (tmp_path / "index.html").write_text("<title>UI</title>")
     (tmp_path / "main.js").write_text("let x = 1;\n" * 30_000)
     async with on_a_port(cluster, ui=tmp_path) as client:

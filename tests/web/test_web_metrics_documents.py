@@ -1,7 +1,5 @@
 """docs/metrics.md, the Grafana dashboard and the alert rules name what a live page really has."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

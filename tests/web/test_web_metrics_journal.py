@@ -1,7 +1,5 @@
 """What the journal tells: edges, time in states, waits, placeholders, however it is followed."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """GET /ws/v1/metrics over HTTP, what a driver measures, and what others add."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable
@@ -48,7 +46,7 @@ async def test_2_14_metrics_for_prometheus() -> None:
 
 
 @pytest.mark.asyncio
-async def test_2_15_a_scrape_before_the_first_registration(
+async def test_2_15_a_scrape_before_any_registration(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     service = SchedulerService(manual=True)

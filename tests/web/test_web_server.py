@@ -1,7 +1,5 @@
 """The port: how many may come, how it ends, whose certificates are read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -31,9 +29,7 @@ async def served(cluster: LiveCluster, connections: int, **bounds: int) -> Async
 
 
 @asynccontextmanager
-async def connected(
-    port: int,
-) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer

@@ -1,7 +1,5 @@
 """The incremental audit agrees with the full check, and finds violations made on purpose."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The eleven health checks: what each of them finds, and that a busy cluster passes them (2.12)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -196,9 +194,7 @@ def add(book: list[int], at: Any, value: int) -> None:
     ],
     ids="less none more room much below unknown lost namesake".split(),
 )
-def test_2_12_every_check_finds_its_fault(
-    damage: Callable[[Any], object], expected: set[int]
-) -> None:
+def test_2_12_checks_find_their_faults(damage: Callable[[Any], object], expected: set[int]) -> None:
     script = busy()
     damage(parts(script))
     found = failing(script)

@@ -1,7 +1,5 @@
 """The scheduler as an object in a process: callbacks, predicates, threads (I3 to I5, I36, M8)."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterator
@@ -327,7 +325,7 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_requests_from_many_threads_before_the_end_are_all_answered(
+def test_requests_of_many_threads_before_the_end_are_answered(
     service: SchedulerService,
 ) -> None:
     heard = Heard()

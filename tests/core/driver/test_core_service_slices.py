@@ -1,8 +1,6 @@
 """The service looks at its inbox between two slices of decisions, however many partitions there are, and
 between two slices of a long read."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from concurrent.futures import Future

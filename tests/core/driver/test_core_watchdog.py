@@ -1,7 +1,5 @@
 """Q16: what takes the loop for more than a second is named once, while it lasts and afterwards."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -18,7 +16,7 @@ class Clock:
         return self.now
 
 
-def test_q16_what_took_more_than_a_second_is_named_in_one_line(
+def test_q16_what_took_over_a_second_is_named_in_one_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()

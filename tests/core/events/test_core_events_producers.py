@@ -1,7 +1,5 @@
 """Every row of the table of event records (2.16), by what happens."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import later, launch, queues, reported, scripted, serve
 from event_lines import RecordReader
@@ -186,7 +184,7 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
+def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask(
     asked: bool,
 ) -> None:
     script, reader = recorded(ONE_QUEUE, "a")

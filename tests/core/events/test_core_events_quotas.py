@@ -1,7 +1,5 @@
 """Quota events: which asks and applications have one, and only when it changes (2.16, 5.6)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Where event records go: to the resource manager, into the ring buffer, to streams (2.16)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of event records: one row for each change, whose function takes what it is reported with."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path
@@ -41,7 +39,7 @@ def _functions_in(module: str) -> dict[str, list[str]]:
 REPORTED = _functions_of_the_observer()
 
 
-def test_every_change_has_one_row_which_takes_what_is_reported() -> None:
+def test_every_change_has_one_row_and_is_reported_somewhere() -> None:
     by_listener = {"settings_changed", "state_dropped"}
     rows = [*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]
     assert sorted(rows) == sorted(REPORTED)
@@ -51,10 +49,7 @@ def test_every_change_has_one_row_which_takes_what_is_reported() -> None:
     for change, method in observers.QUOTA_CHANGES.items():
         assert _functions_in("quota_events.py")[method.__name__] == REPORTED[change], change
     assert set(observers.TRANSITIONS) <= set(LIFECYCLES.values())
-
-
-def test_every_change_is_reported_somewhere() -> None:
-    """A function that nothing calls would be a record that is never made."""
+    # A function that nothing calls would be a record that is never made.
     calls = {
         node.func.attr
         for path in CORE.rglob("*.py")

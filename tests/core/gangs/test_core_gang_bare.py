@@ -1,7 +1,5 @@
 """Gangs without placeholders: the real asks are the members, and are placed whole or not at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -76,7 +74,7 @@ def told(script: Script, name: str, key: str) -> str:
     return script.scheduler.explain(name, key).verdict
 
 
-def test_k204_the_members_are_placed_in_one_decision_and_the_application_runs(
+def test_k204_members_are_placed_in_one_decision_and_the_application_runs(
     script: Script,
 ) -> None:
     announce(script, "g", 6)
@@ -166,9 +164,7 @@ def test_k204_a_placeholder_ask_is_refused_with_a_reason(script: Script) -> None
 @pytest.mark.parametrize(
     ("said", "size"), [("some", {"vcore": 8}), ("none", None)], ids=["value", "no placeholderAsk"]
 )
-def test_k204_the_tag_is_ignored_with_a_note_where_it_says_nothing(
-    said: str, size: dict[str, int] | None
-) -> None:
+def test_k204_a_tag_that_says_nothing_is_ignored(said: str, size: dict[str, int] | None) -> None:
     script = nodes(config())
     script.app("g", gang=size, tags={PLACEHOLDERS: said})
     assert not script.scheduler.application("g").gang.without_placeholders
@@ -290,9 +286,7 @@ def gathering(script: Script) -> Any:
 
 
 @pytest.mark.parametrize("key", ["m0", ""], ids=["one", "all"])
-def test_k204_q3_it_gives_its_nodes_back_when_asks_of_it_are_removed(
-    script: Script, key: str
-) -> None:
+def test_k204_q3_it_gives_nodes_back_when_asks_of_it_are_removed(script: Script, key: str) -> None:
     own = gathering(script)
     reader = RecordReader(script)
     script.release_ask("g", key)
@@ -357,7 +351,7 @@ def test_k204_preemption_breaks_up_as_few_running_gangs_as_it_can() -> None:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_k204_with_a_recovered_member_the_application_runs_and_asks_are_placed_alone(
+def test_k204_with_a_recovered_member_it_runs_and_asks_are_placed_alone(
     asked: bool,
 ) -> None:
     """Those that came before it are not placed without it."""

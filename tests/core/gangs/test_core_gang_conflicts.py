@@ -1,7 +1,5 @@
 """Where the sources differ (1.7) and gangs are concerned: what was decided."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import in_order, launch, member, queues, running_gang, scripted, serve, state
 

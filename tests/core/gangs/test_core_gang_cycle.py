@@ -1,7 +1,5 @@
 """Gangs in the scheduling cycle (1.2, 5.13): holding, replacing, finalising."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -176,7 +174,7 @@ def test_x37_s1_a_larger_member_takes_over_one_placeholder(script: Script) -> No
     ],
     ids=["one type only", "a type that the placeholder lacks"],
 )
-def test_x37_larger_in_one_type(
+def test_x37_larger_in_one(
     script: Script, placeholder: dict[str, int], real: dict[str, int]
 ) -> None:
     """One quantity too large is enough, however small the others are: another node has to do."""

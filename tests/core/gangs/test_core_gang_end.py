@@ -1,7 +1,5 @@
 """How gangs end (1.3): waiting, timeouts, clean-up, ids that are used again, and the stuck paths of 5.10."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import gang, in_order, launch, member, queues, running_gang, scripted, serve, state
 
@@ -65,9 +63,7 @@ def test_g41_g42_g54_waiting_times_out_to_completed_unless_an_ask_comes(script: 
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_g43_g51_g53_x26_leftovers_are_released_on_the_way_to_completed(
-    script: Script, again: bool
-) -> None:
+def test_g43_g51_g53_x26_leftovers_go_on_the_way_to_completed(script: Script, again: bool) -> None:
     """Not on entry to Waiting; completion waits for the confirmations, and an ask in the meantime ends it."""
     with_leftovers(script, 4)
     script.release("g", "real-0")

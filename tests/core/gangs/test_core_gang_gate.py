@@ -1,7 +1,5 @@
 """The whole-gang gate (G8, X16) and the timers of gangs and others (X17, 2.10)."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import in_order, launch, queues, scripted, serve, state
 
@@ -144,9 +142,7 @@ def test_x16_gated_gangs_are_served_in_order_and_smaller_ones_may_pass(script: S
 
 
 @pytest.mark.parametrize("size", [{"memory": 4}, None], ids=["gang", "ordinary"])
-def test_x9_without_hold_or_gang_real_asks_do_not_wait(
-    order: str, size: dict[str, int] | None
-) -> None:
+def test_x9_without_hold_or_gang_asks_do_not_wait(order: str, size: dict[str, int] | None) -> None:
     """gang.hold: false is YuniKorn: an early real allocation makes the application run."""
     script = scripted(siblings("gang.hold: 'false'" if size else ""), order=order, memory=100)
     script.app("a", LEFT, gang=size)
@@ -231,9 +227,7 @@ def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
 
 
 @pytest.mark.parametrize(("style", "end"), [("Hard", "Killing"), ("Soft", "Resuming")])
-def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(
-    order: str, style: str, end: str
-) -> None:
+def test_gang_wait_ends_the_wait_for_a_first_placeholder(order: str, style: str, end: str) -> None:
     script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
     script.app("a", LEFT, gang={"memory": 12}, style=style)
     script.ask("a", "p", group="tg", placeholder=True, memory=12)

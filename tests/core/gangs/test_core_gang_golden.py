@@ -6,8 +6,6 @@ further items of the same message are indented below. With QUADRIGA_GOLDEN=write
 the files are written anew; read them before keeping them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Which placeholder a gang member takes over, and which members do without one (X36, X37, X39)."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import gang, launch, member, queues, running_gang, serve
 
@@ -120,7 +118,7 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_what_a_larger_member_needs_is_held_for_it_until_it_is_taken_back(
+def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(
     script: Script,
 ) -> None:
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""

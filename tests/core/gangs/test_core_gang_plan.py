@@ -11,6 +11,7 @@ from quadriga.core import Options
 from quadriga.core.events.records import message_of
 from quadriga.core.model.node import Node
 from quadriga.core.ordering.node_index import NodeIndex
+from quadriga.core.resources.shapes import Shape
 from quadriga.core.scheduling import batch
 from quadriga.si import AllocationReleasesRequest, AllocationRequest, NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
@@ -142,9 +143,9 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
     )
     score, scored = NodeIndex.policy_score, []
 
-    def counted(index: NodeIndex, node: Node) -> float:
+    def counted(index: NodeIndex, node: Node, shape: Shape) -> float:
         scored.append(node)
-        return score(index, node)
+        return score(index, node, shape)
 
     monkeypatch.setattr(NodeIndex, "policy_score", counted)
     gang(script, "g", [("t", 40, 1)])

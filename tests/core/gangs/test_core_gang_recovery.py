@@ -1,7 +1,5 @@
 """Gangs that ran before the scheduler started (G56, G57, X25, 2.11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Gangs arrive (1.1): what is accepted, what is rejected, how a gang starts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -119,7 +117,7 @@ def test_g6_types_without_a_limit_are_not_checked(script: Script) -> None:
     assert script.app("h", "root.free", gang={"memory": 10_000}) == ["accepted h"]
 
 
-def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_takes_it_through_starting(
+def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_starts_it(
     script: Script,
 ) -> None:
     """X15: all placeholders make it Starting, the second replacement makes it Running."""

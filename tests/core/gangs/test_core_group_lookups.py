@@ -1,7 +1,5 @@
 """The groups of users are looked up beside the scheduler, at the same cost for each user (I24, Q16)."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Victims are chosen with the gang in mind (docs/preemption.md)."""
 
-from __future__ import annotations
-
 from preemption_side import PREEMPTED, TWO_QUEUES, after, ask, news, reserved, victims
 
 from quadriga.si import NodeInfo, TerminationType

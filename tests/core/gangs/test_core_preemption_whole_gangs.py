@@ -1,7 +1,5 @@
 """Arbitrary clusters on which a gang preempts: it starts with all its members, or nobody goes (G3)."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

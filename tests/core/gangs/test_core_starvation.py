@@ -1,7 +1,5 @@
 """Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -121,7 +119,7 @@ def test_q4_singles_and_whole_gangs_go_on_where_a_gathering_gang_has_started() -
 
 
 @pytest.mark.parametrize("order", ["design", "k8shim"])
-def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering_one(
+def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(
     order: str,
 ) -> None:
     """The one holds a node that the other needs, and lacks a node that the other would keep."""

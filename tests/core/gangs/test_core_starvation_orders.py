@@ -1,7 +1,5 @@
 """Q6 for every order in which three gangs and three single jobs arrive and end on three nodes."""
 
-from __future__ import annotations
-
 import pytest
 from finite_jobs import Group, Job, Setting
 from finite_orders import Orders

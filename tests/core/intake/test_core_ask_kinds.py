@@ -1,7 +1,5 @@
 """The kind of an ask: what decisions look at is declared once, and everything goes by the whole of it."""
 
-from __future__ import annotations
-
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any
@@ -11,7 +9,9 @@ from core_steps import on_nodes, run
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
+from quadriga.core.resources.locality import Locality, Rule
 from quadriga.core.resources.shapes import Requirements
+from quadriga.core.resources.units import DeviceUnits, share
 from quadriga.core.runtime.allocation_templates import AllocationTemplates
 from quadriga.si import AllocationResponse, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -22,6 +22,8 @@ OTHERS: dict[str, Any] = {
     "vector": (1000, 20),
     "required_node": "n1",
     "runtime": 60,
+    "shares": (share(DeviceUnits(0), 500),),
+    "locality": Locality(Rule("rack")),
     "priority": 1,
     "placeholder": True,
     "task_group": "g",

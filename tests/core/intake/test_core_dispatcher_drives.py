@@ -1,7 +1,5 @@
 """The routing table drives: a scenario fails at each value of it that is spoilt, so none is only documentation."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import importlib

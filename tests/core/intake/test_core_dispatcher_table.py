@@ -1,7 +1,5 @@
 """The routing table, row by row: what each message reaches, and what it triggers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -96,9 +94,7 @@ def test_m1_x45_every_repeated_part_of_every_request_has_one_route() -> None:
 
 @pytest.mark.parametrize("node", ["", "n1"])
 @pytest.mark.parametrize("tags", [{}, {TAG_FOREIGN: "default"}], ids=["ours", "foreign"])
-def test_x45_each_item_of_allocations_goes_to_one_of_its_routes(
-    node: str, tags: dict[str, str]
-) -> None:
+def test_x45_each_item_of_allocations_goes_to_one_route(node: str, tags: dict[str, str]) -> None:
     item = si.Allocation(allocationKey="x", nodeID=node, allocationTags=tags)
     message = si.AllocationRequest(allocations=[item])
     taken = {each.entity: list(each.items(message)) for each in (ALLOCATIONS, NODELESS)}

@@ -1,7 +1,5 @@
 """Foreign allocations and occupied resources: what others use of the nodes (X19, 2.20)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
 from core_world import reported
@@ -135,7 +133,7 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_r4_x32_i42_a_release_is_not_confirmed_where_nobody_asked_or_it_is_unknown(
+def test_r4_x32_i42_a_release_nobody_asked_for_or_unknown_is_not_confirmed(
     script: Script,
 ) -> None:
     """One without an application ends none of ours, and by UUID it is refused as ever."""

@@ -1,7 +1,5 @@
 """Bad input has a defined answer, and loses nothing (every step checks the invariants)."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 
@@ -108,14 +106,11 @@ def test_r7_m2_a_release_that_names_nothing_is_an_error_and_nothing_is_applied()
         assert holds(script)
 
 
-def test_messages_that_are_none() -> None:
+def test_what_is_no_message_is_refused_and_empty_requests_are_answered_with_nothing() -> None:
     scheduler = Scheduler()
     for thing in (None, "text", si.Allocation(), object()):
         with pytest.raises(RequestError, match="not a message"):
             scheduler.apply(thing, 0)  # type: ignore[arg-type]
-
-
-def test_empty_requests_are_answered_with_nothing() -> None:
     script = running()
     kinds = (si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
     for request in (*(kind(rmID="rm") for kind in kinds), releases()):

@@ -1,7 +1,5 @@
 """Q16: what an application, an ask or a node says in a message has bounds, also in one process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -93,3 +91,16 @@ def test_q16_a_report_of_what_runs_counts_the_types_that_are_known() -> None:
     vector = registry.read_report(resource({"vcore": 5, "t1": 7, "unknown": 9}))
     assert registry.mapping(vector) == {"vcore": 5, "t1": 7}
     assert "unknown" not in registry.index
+
+
+def test_q16_resource_types_that_others_name_cost_an_application_nothing() -> None:
+    script = scripted(ONE_QUEUE, "foe", "app", vcore=4000)
+    partition = script.scheduler.partition()
+    lengthened, lengthen = [], partition.registry.on_new_types
+    partition.registry.on_new_types = lambda: (lengthened.append(1), lengthen())[1]
+    script.ask("foe", "wide", **{f"rare-{index}": 1 for index in range(60)})
+    script.ask("app", "a", vcore=1000)
+    app = script.scheduler.application("app")
+    assert len(lengthened) == 1  # and not once for each type
+    assert len(script.scheduler.application("foe").pending) > 60
+    assert max(len(each) for each in (app.allocated, app.most, app.asks["a"].vector)) <= 3

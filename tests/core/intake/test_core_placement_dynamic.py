@@ -1,7 +1,5 @@
 """Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9), also under load."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -134,9 +132,7 @@ def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays(script:
         (resource_tag(), True),
     ],
 )
-def test_a_quota_that_is_not_more_than_zero_is_ignored(
-    script: Script, value: str, readable: bool
-) -> None:
+def test_a_quota_not_above_zero_is_ignored(script: Script, value: str, readable: bool) -> None:
     """One that cannot be read is noted."""
     place(script, "app", "dev", **{QUOTA: value, MAX_APPS: "-1" if readable else "few"})
     leaf = queue(script, "root.ns.dev")

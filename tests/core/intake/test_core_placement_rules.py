@@ -1,7 +1,5 @@
 """Which queue an application goes to, or why none (2.3); users and their groups (I24, 2.4, 2.10)."""
 
-from __future__ import annotations
-
 import getpass
 import os
 from typing import Any
@@ -166,9 +164,7 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
         ("{users: [ann], groups: [dev]}", "joe", ("dev",), True),
     ],
 )
-def test_a_filter_says_whom_a_rule_is_for(
-    rule: str, user: str, groups: tuple[str, ...], passes: bool
-) -> None:
+def test_whom_a_rule_is_for(rule: str, user: str, groups: tuple[str, ...], passes: bool) -> None:
     script = cluster(f"{{name: fixed, value: root.a, filter: {rule}}}")
     said = add(script, user=user, groups=groups)
     assert (said == "root.a") is passes, said

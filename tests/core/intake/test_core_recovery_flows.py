@@ -3,32 +3,18 @@
 The script remembers what it was told, reports it anew, and the flow goes on as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 
 import pytest
 
+from quadriga import si
 from quadriga.core import Options, Output, Scheduler
 from quadriga.fsm.lifecycles import application as application_fsm
-from quadriga.si import (
-    AddApplicationRequest,
-    Allocation,
-    AllocationAsk,
-    AllocationRequest,
-    AllocationResponse,
-    ApplicationRequest,
-    ApplicationResponse,
-    NodeInfo,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    TerminationType,
-)
 from quadriga.sim.scripted.flows import FLOWS
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
-STOPPED = TerminationType.STOPPED_BY_RM
+STOPPED = si.TerminationType.STOPPED_BY_RM
 
 
 class Memory(Script):
@@ -39,10 +25,10 @@ class Memory(Script):
         self.fresh = fresh
         self.unheard = unheard
         self.steps = 0
-        self.nodes: dict[str, NodeInfo] = {}
-        self.apps: dict[str, AddApplicationRequest] = {}
-        self.asks: dict[tuple[str, str], AllocationAsk] = {}
-        self.running: dict[tuple[str, str], Allocation] = {}
+        self.nodes: dict[str, si.NodeInfo] = {}
+        self.apps: dict[str, si.AddApplicationRequest] = {}
+        self.asks: dict[tuple[str, str], si.AllocationAsk] = {}
+        self.running: dict[tuple[str, str], si.Allocation] = {}
         #: pods whose end it has told; one that was told too early ends as soon as it runs
         self.over: set[str] = set()
         #: how often each pod got a place
@@ -54,11 +40,11 @@ class Memory(Script):
     # -- what it remembers -------------------------------------------------------------------------
 
     def send(self, message: Any) -> list[str]:
-        if isinstance(message, NodeRequest):
+        if isinstance(message, si.NodeRequest):
             self.nodes.update((info.nodeID, info) for info in message.nodes)
-        elif isinstance(message, ApplicationRequest):
+        elif isinstance(message, si.ApplicationRequest):
             self.apps.update((app.applicationID, app) for app in message.new)
-        elif isinstance(message, AllocationRequest):
+        elif isinstance(message, si.AllocationRequest):
             for ask in message.asks:
                 self.asks[ask.applicationID, ask.allocationKey] = ask
             for gone in message.releases.allocationsToRelease:
@@ -73,7 +59,7 @@ class Memory(Script):
         if here and self.unheard:
             outputs = []
         for _, message in outputs:
-            if isinstance(message, AllocationResponse):
+            if isinstance(message, si.AllocationResponse):
                 for new in message.new:
                     self.running[new.applicationID, new.UUID] = new
                     pod = (new.applicationID, new.allocationKey)
@@ -85,7 +71,7 @@ class Memory(Script):
                 for released in message.released:
                     if released.terminationType == STOPPED:
                         self.running.pop((released.applicationID, released.UUID), None)
-            elif isinstance(message, ApplicationResponse):
+            elif isinstance(message, si.ApplicationResponse):
                 for updated in message.updated:
                     if updated.state in application_fsm.ENDED:
                         self.apps.pop(updated.applicationID, None)
@@ -106,16 +92,16 @@ class Memory(Script):
             self.scheduler = Scheduler(Options(journal_size=None, gang_admission="whole"))
         send = super().send
         send(
-            RegisterResourceManagerRequest(
+            si.RegisterResourceManagerRequest(
                 rmID=self.rm_id, config=ONE_QUEUE, extraConfig=self.extra
             )
         )
         for app in [app for app in self.apps if self._is_done(app)]:
             del self.apps[app]
-        send(ApplicationRequest(rmID=self.rm_id, new=self.apps.values()))
+        send(si.ApplicationRequest(rmID=self.rm_id, new=self.apps.values()))
         infos = []
         for node, info in self.nodes.items():
-            report = NodeInfo()
+            report = si.NodeInfo()
             report.CopyFrom(info)
             report.existingAllocations.extend(
                 each
@@ -124,11 +110,11 @@ class Memory(Script):
             )
             infos.append(report)
         if infos:
-            heard = send(NodeRequest(rmID=self.rm_id, nodes=infos))
+            heard = send(si.NodeRequest(rmID=self.rm_id, nodes=infos))
             assert not [line for line in heard if line.startswith("rejected")]
         waiting = [ask for (app, _), ask in self.asks.items() if app in self.apps]
         if waiting:
-            send(AllocationRequest(rmID=self.rm_id, asks=waiting))
+            send(si.AllocationRequest(rmID=self.rm_id, asks=waiting))
 
     def _is_done(self, app: str) -> bool:
         """Its pods are gone: leftover placeholders go with it. A Hard gang is over with its placeholders."""
@@ -175,9 +161,7 @@ def play(name: str, order: str, restart_at: int = 0, **how: bool) -> Memory:
 @pytest.mark.parametrize("unheard", [False, True], ids=["heard", "unheard"])
 @pytest.mark.parametrize("fresh", [False, True], ids=["same", "fresh"])
 @pytest.mark.parametrize("name", FLOWS)
-def test_i7_i8_a_flow_with_a_restart_after_every_message(
-    name: str, order: str, fresh: bool, unheard: bool
-) -> None:
+def test_i7_i8_restarts_after_messages(name: str, order: str, fresh: bool, unheard: bool) -> None:
     """The same pods get their place, each once, and the application has the same end."""
     calm = calm_end(name, order)
     for step in range(2, calm.steps):

@@ -1,7 +1,5 @@
 """Reports of allocations: their age, whose they are, and what is known already (2.11, 2.20, X12, X21)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -108,15 +106,12 @@ def test_2_20_v2_an_allocation_changes_its_size_in_all_books(script: Script, siz
     assert used(script) == (1000, 1000, 1000)
 
 
-def test_2_20_the_new_size_may_have_other_types(script: Script) -> None:
+def test_2_20_the_new_size_may_have_other_types_also_of_a_placeholder(script: Script) -> None:
     report(script, ran("a"))
     for more in ({"gpu": 2}, {}):
         report(script, ran("a", extra=more))
         registry = script.scheduler.partition().registry
         assert registry.mapping(app(script).allocated) == {"vcore": 1000, **more}
-
-
-def test_2_20_a_placeholder_changes_its_size(script: Script) -> None:
     script.app("g", gang={"vcore": 3000})
     serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     assert app(script, "g").state == "Accepted"
@@ -150,9 +145,7 @@ def test_2_20_i8_what_a_replacement_in_flight_is_about_cannot_change(script: Scr
         ({"key": "b", "uuid": "a-0"}, "allocationKey 'a'"),
     ],
 )
-def test_2_20_what_cannot_be_the_same_allocation(
-    script: Script, wrong: dict[str, Any], why: str
-) -> None:
+def test_2_20_what_is_another_allocation(script: Script, wrong: dict[str, Any], why: str) -> None:
     script.node("n2", vcore=10_000)
     report(script, ran("a"))
     (line,) = report(script, ran(**{"key": "a", **wrong}))

@@ -1,7 +1,5 @@
 """Resource managers come, lose their connection, come back and leave (I6 to I10, I39, I43, I44)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -223,22 +221,22 @@ def active(service: SchedulerService, rm_id: str) -> list[str]:
     return sorted(q.name for q in root.children.values() if q.state == "Active")
 
 
-def test_what_a_resource_manager_brings_wins_for_itself(service: SchedulerService) -> None:
-    service.configure(tree("a"))
-    register(service, "own", config=tree("b"))
-    register(service, "blank", config="  \n")
-    assert active(service, "blank") == ["a"]
-    service.configure(tree("c"))
-    assert active(service, "own") == ["b"]
-
-
-def test_without_an_operator_it_is_the_default_as_ever(service: SchedulerService) -> None:
+def test_the_default_is_used_or_what_the_operator_gives_or_what_one_brings_for_itself(
+    service: SchedulerService,
+) -> None:
     register(service, "rm")
     add(service, "rm", "")
     [rule] = service.scheduler.partition("default", "rm").config.placement_rules
     assert rule.name == "tag"
     service.configure(" ")
     assert service._queues.text == DEFAULT_CONFIGURATION
+    service.shutdown("rm")
+    service.configure(tree("a"))
+    register(service, "own", config=tree("b"))
+    register(service, "blank", config="  \n")
+    assert active(service, "blank") == ["a"]
+    service.configure(tree("c"))
+    assert active(service, "own") == ["b"]
 
 
 def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
@@ -250,21 +248,18 @@ def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) ->
     assert len(service._queues.followers()) == 2
 
 
-def test_a_bad_text_is_refused_and_changes_nothing(service: SchedulerService) -> None:
+def test_a_text_that_is_bad_or_that_one_cannot_follow_changes_nothing(
+    service: SchedulerService,
+) -> None:
     service.configure(tree("a"))
-    register(service, "rm")
+    register(service, "one", "two")
     with pytest.raises(RequestError) as caught:
         service.configure(tree("x y", "a", "a"))
     assert "2 problems" in caught.value.reason
     assert "queues[0].name" in caught.value.reason
-    assert active(service, "rm") == ["a"]
+    assert active(service, "one") == ["a"]
     register(service, "later")
     assert active(service, "later") == ["a"]
-
-
-def test_what_one_cannot_follow_nobody_does(service: SchedulerService) -> None:
-    service.configure(tree("a"))
-    register(service, "one", "two")
     add(service, "two", "root.a")
     parent = tree("a, " + below("below"))
     with pytest.raises(RequestError, match="'two': queue root.a has applications"):

@@ -1,7 +1,5 @@
 """Releases and their confirmations (1.4, X4, X12, X30, X32), and their watchdog."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import run, serve, submit
 from core_world import in_order, running_gang, scripted
@@ -180,9 +178,7 @@ OUT_OF_RANGE = (5, 99, -1, 2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize("kind", OUT_OF_RANGE)
-def test_x30_r3_a_release_of_an_unknown_type_is_answered_as_stopped(
-    script: Script, kind: Kind
-) -> None:
+def test_x30_r3_a_release_of_unknown_type_is_a_stop(script: Script, kind: Kind) -> None:
     """However it names them: allocations, an ask, an allocation that was asked back."""
     names: dict[str, dict[str, str]] = {"a": {"uuid": "x-0"}, "b": {"key": "x"}, "c": {}}
     for app, name in names.items():

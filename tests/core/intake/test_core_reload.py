@@ -1,7 +1,5 @@
 """Queues change while everything runs (I39, X33, 2.2)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import on_nodes, refused, run, serve, submit
 from core_world import scripted
@@ -190,9 +188,7 @@ POLICIES = [
 
 @pytest.mark.parametrize("after", POLICIES, ids="-".join)
 @pytest.mark.parametrize("before", POLICIES, ids="-".join)
-def test_i39_any_policy_may_follow_any_other(
-    before: tuple[str, str], after: tuple[str, str]
-) -> None:
+def test_i39_any_policy_may_follow_another(before: tuple[str, str], after: tuple[str, str]) -> None:
     text = (
         "a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
         "resources: {{max: {{vcore: 9}}}}"

@@ -1,7 +1,5 @@
 """The numbers in UUIDs do not come again with an application's id (X46, R5)."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

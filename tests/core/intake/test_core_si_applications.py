@@ -1,40 +1,33 @@
 """Applications come, are named, change and go (I20 to I24, M5, M6, X1, X15, X33, X34, 2.4, 2.9, 2.17)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from core_world import scripted, state
 from tree_side import below, tree
 
+from quadriga import si
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import APPLICATION
-from quadriga.si import (
-    AddApplicationRequest,
-    ApplicationRequest,
-    ApplicationResponse,
-    EventRecord,
-    RemoveApplicationRequest,
-    UserGroupInformation,
-)
 from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
 NAMES = pytest.mark.parametrize("names", ["quadriga", "yunikorn"])
 YUNIKORN = {"Waiting": "Completing", "Killing": "Failing", "Killed": "Failed"}
-NOBODY = UserGroupInformation()
+NOBODY = si.UserGroupInformation()
 
 
-def add(app_id: str = "app", queue: str = "root.default", **fields: Any) -> AddApplicationRequest:
-    fields.setdefault("ugi", UserGroupInformation(user="user"))
-    return AddApplicationRequest(applicationID=app_id, queueName=queue, **fields)
+def add(
+    app_id: str = "app", queue: str = "root.default", **fields: Any
+) -> si.AddApplicationRequest:
+    fields.setdefault("ugi", si.UserGroupInformation(user="user"))
+    return si.AddApplicationRequest(applicationID=app_id, queueName=queue, **fields)
 
 
-def submit(script: Script, *new: AddApplicationRequest) -> list[str]:
-    return script.send(ApplicationRequest(rmID="rm", new=new))
+def submit(script: Script, *new: si.AddApplicationRequest) -> list[str]:
+    return script.send(si.ApplicationRequest(rmID="rm", new=new))
 
 
-def rejected(script: Script, request: AddApplicationRequest) -> str:
+def rejected(script: Script, request: si.AddApplicationRequest) -> str:
     """The reason for which the application is not let in."""
     (line,) = submit(script, request)
     start = f"rejected {request.applicationID}: "
@@ -46,7 +39,7 @@ def updates(script: Script) -> list[tuple[str, str, str, int]]:
     return [
         (u.applicationID, u.state, u.message, u.stateTransitionTimestamp)
         for _, message in script.messages
-        if isinstance(message, ApplicationResponse)
+        if isinstance(message, si.ApplicationResponse)
         for u in message.updated
     ]
 
@@ -54,28 +47,28 @@ def updates(script: Script) -> list[tuple[str, str, str, int]]:
 # -- submission ------------------------------------------------------------------------------------
 
 
-def test_i20_x34_an_accepted_application_is_new_until_its_first_ask() -> None:
+def test_i20_i23_x34_an_accepted_application_is_new_until_its_first_ask() -> None:
     script = Script()
+    assert script.remove_app("nobody") == []
     assert submit(script, add()) == ["accepted app"]
     assert state(script, "app") == "New"
     assert script.advance(365 * 86400) == []
     assert state(script, "app") == "New"
     assert script.ask("app", "a", vcore=1) == ["app Accepted (ask)"]
+    script.remove_app("app")
+    assert script.remove_app("app") == []
+    assert "unknown application 'app'" in script.scheduler.notes[-1][1]
 
 
-def test_m5_one_response_says_who_is_accepted_and_who_is_rejected() -> None:
+def test_m5_one_response_says_who_is_accepted_and_rejected_and_add_comes_before_remove() -> None:
     script = Script()
     script.messages.clear()
     submit(script, add("a"), add("a"), add("b"), add("c", ugi=NOBODY))
     ((_, response),) = script.messages
     assert [a.applicationID for a in response.accepted] == ["a", "b"]
     assert [r.applicationID for r in response.rejected] == ["a", "c"]
-
-
-def test_m5_add_comes_before_remove() -> None:
-    script = Script()
-    removal = RemoveApplicationRequest(applicationID="app")
-    message = ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
+    removal = si.RemoveApplicationRequest(applicationID="app")
+    message = si.ApplicationRequest(rmID="rm", new=[add()], remove=[removal])
     assert script.send(message)[0] == "accepted app"
     assert state(script, "app") == "Killed"  # X31: from New
 
@@ -140,7 +133,7 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
             root="adminacl: super",
         )
     )
-    request = add(queue=queue, ugi=UserGroupInformation(user=user, groups=groups))
+    request = add(queue=queue, ugi=si.UserGroupInformation(user=user, groups=groups))
     if allowed:
         assert submit(script, request) == ["accepted app"]
     else:
@@ -193,15 +186,6 @@ def test_i23_m6_removing_an_application_removes_all_that_is_its(order: str) -> N
     assert partition.registry.mapping(partition.nodes["n1"].allocated) == {}
     # G55: the id is free at once
     assert script.app("app") == ["accepted app"]
-
-
-def test_i23_removing_an_unknown_application_is_ignored() -> None:
-    script = Script()
-    assert script.remove_app("nobody") == []
-    script.app("app")
-    script.remove_app("app")
-    assert script.remove_app("app") == []
-    assert "unknown application 'app'" in script.scheduler.notes[-1][1]
 
 
 # -- X1, X34: names --------------------------------------------------------------------------------
@@ -265,7 +249,7 @@ def test_i41_x1_every_state_has_its_event_number() -> None:
     assert {state: int(number) for state, number in EVENT_DETAIL.items()} == {
         state: number for number, state in enumerate(by_number.split(), 202)
     }
-    assert EventRecord.APP_COMPLETING == 207
+    assert si.EventRecord.APP_COMPLETING == 207
 
 
 # -- X15: stateaware -------------------------------------------------------------------------------
@@ -310,6 +294,14 @@ def test_x15_starting_becomes_running_with_the_second_allocation_or_after_five_m
     script.advance(299.999)
     assert state(script, "app") == "Starting"
     assert script.advance(0.001) == ["app Running (run)"]
+    script = started("aware")
+    script.release("app", "a-0")
+    assert state(script, "app") == "Waiting"
+    script.advance(29)
+    script.ask("app", "b", vcore=1000)
+    assert state(script, "app") == "Running"
+    script.advance(300)  # the timer of a Starting that is over is stale
+    assert state(script, "app") == "Running"
 
 
 def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None:
@@ -328,17 +320,6 @@ def test_2_9_a_stateaware_queue_starts_one_application_after_the_other() -> None
     # who runs is served all the time
     script.ask("one", "b", vcore=1000)
     assert script.schedule() == ["new one/b-0 on n1"]
-
-
-def test_x15_the_timer_of_a_starting_that_is_over_is_stale() -> None:
-    script = started("aware")
-    script.release("app", "a-0")
-    assert state(script, "app") == "Waiting"
-    script.advance(29)
-    script.ask("app", "b", vcore=1000)
-    assert state(script, "app") == "Running"
-    script.advance(300)
-    assert state(script, "app") == "Running"
 
 
 # -- 2.9: maxapplications --------------------------------------------------------------------------

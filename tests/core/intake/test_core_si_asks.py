@@ -1,7 +1,5 @@
 """Asks and allocations: their lives, their updates, their names (I14 to I18, X12, X13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -157,7 +155,7 @@ def test_i17_an_update_changes_the_size() -> None:
     assert script.schedule() == []
 
 
-def test_i17_x13_an_update_changes_how_many_are_still_to_be_allocated() -> None:
+def test_i17_x13_an_update_changes_how_many_are_to_be_allocated_and_a_wrong_one_nothing() -> None:
     script = cluster(2000)
     script.ask("app", "a", repeat=5, vcore=1000)
     assert len(script.schedule()) == 3
@@ -169,6 +167,13 @@ def test_i17_x13_an_update_changes_how_many_are_still_to_be_allocated() -> None:
     assert script.schedule() == ["new app/a-2 on n2", "new app/a-3 on n2"]
     assert pending(script) == {}
     assert script.scheduler.application("app").asks == {}
+    script = cluster()
+    script.ask("app", "a", vcore=1000)
+    refused(script.ask("app", "a", vcore=-1), "app/a")
+    refused(script.ask("app", "a", repeat=0, vcore=1), "app/a")
+    assert pending(script) == {"vcore": 1000}
+    script.node("n1", vcore=1000)
+    assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
 def test_i17_an_update_changes_tags_originator_timeout_and_preemption() -> None:
@@ -188,16 +193,6 @@ def test_i17_an_update_changes_tags_originator_timeout_and_preemption() -> None:
     assert new.originator
     assert new.preemptionPolicy == changed.preemptionPolicy
     assert script.advance(1) == ["released app/a-0 TIMEOUT"]
-
-
-def test_i17_an_update_with_a_wrong_resource_changes_nothing() -> None:
-    script = cluster()
-    script.ask("app", "a", vcore=1000)
-    refused(script.ask("app", "a", vcore=-1), "app/a")
-    refused(script.ask("app", "a", repeat=0, vcore=1), "app/a")
-    assert pending(script) == {"vcore": 1000}
-    script.node("n1", vcore=1000)
-    assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
 @pytest.mark.parametrize(
@@ -258,12 +253,17 @@ def test_i17_x13_an_update_of_a_parked_ask_with_repeats(order: str) -> None:
 
 
 @pytest.mark.parametrize("change", [{"placeholder": True, "group": "g"}, {"group": "h"}, {}])
-def test_i17_a_parked_ask_stays_a_member_of_its_group(change: Any) -> None:
+def test_i17_m4_a_parked_ask_stays_a_member_of_its_group(change: Any) -> None:
     script = gang()
     script.ask("app", "r", group="g", vcore=2000)
     script.schedule()
     refused(script.ask("app", "r", vcore=2000, **change), "app/r")
     assert script.confirm()[-1] == "new app/r-0 on n1"
+    # M4: both are told by the allocation callback
+    *_, released, _, new = (message for _, message in script.messages)
+    assert isinstance(released, AllocationResponse) and isinstance(new, AllocationResponse)
+    assert [r.terminationType for r in released.released] == [TerminationType.PLACEHOLDER_REPLACED]
+    assert [n.UUID for n in new.new] == ["r-0"]
 
 
 def test_i17_x12_after_allocated_the_same_key_is_a_new_ask_and_the_numbers_go_on() -> None:
@@ -368,16 +368,3 @@ def test_m2_asks_come_before_ask_releases_and_these_before_allocation_releases(o
     heard = script.send(message)
     assert heard[0] == "released ask app/b STOPPED_BY_RM"
     assert sorted(heard[1:]) == ["app Waiting (wait)", "released app/a-0 STOPPED_BY_RM"]
-
-
-def test_m4_released_and_new_allocations_go_to_the_allocation_callback() -> None:
-    script = gang()
-    script.ask("app", "r", group="g", vcore=2000)
-    script.messages.clear()
-    script.schedule()
-    script.confirm()
-    released, new = (message for _, message in script.messages)
-    assert isinstance(released, AllocationResponse)
-    assert [r.terminationType for r in released.released] == [TerminationType.PLACEHOLDER_REPLACED]
-    assert isinstance(new, AllocationResponse)
-    assert [n.UUID for n in new.new] == ["r-0"]

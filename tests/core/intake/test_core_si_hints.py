@@ -1,7 +1,5 @@
 """What the RM and people are told of asks that wait: the scale-up hint (I38, 5.11, X27) and explanations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -263,16 +261,13 @@ def test_explain_a_quota_with_its_numbers() -> None:
     assert not found.hopeless
 
 
-def test_explain_x9_an_ask_that_is_held() -> None:
+def test_explain_x9_x16_a_gang_that_is_held_or_behind_the_gate() -> None:
     script = scripted(vcore=1000)
     script.app("app", gang={"vcore": 2000})
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.ask("app", "r", group="g", vcore=1000)
     found = explain(script, "app", "r")
     assert "held until the gang is complete: has 1 CPU of 2 CPU" in found.reasons
-
-
-def test_explain_x16_a_gang_behind_the_gate() -> None:
     script = cluster(9000, room(4), "one", "other")
     script.schedule()
     script.app("gang", "root.q", gang={"vcore": 3000})
@@ -334,13 +329,10 @@ def test_explain_a_reserved_node() -> None:
     assert "1 node has room but is reserved: n1 for ask a of app" in found.reasons
 
 
-def test_explain_maxapplications() -> None:
+def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
     assert found.remedies == ("raise maxapplications of root.q to 2",)
-
-
-def test_explain_without_any_node() -> None:
     script = Script()
     script.app("app")
     script.ask("app", "a", vcore=1000)

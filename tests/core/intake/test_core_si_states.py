@@ -1,7 +1,5 @@
 """Scheduling states of asks (X43): what a resource manager is told of an ask that gets no allocation."""
 
-from __future__ import annotations
-
 import pytest
 from tree_side import tree
 
@@ -117,7 +115,7 @@ def test_x43_a_quota_and_a_limit(restriction: str, reason: str) -> None:
     assert states(script) == [("SKIPPED", "a/k3", reason), ("SKIPPED", "a/k4", reason)]
 
 
-def test_x43_the_gate_of_a_gang() -> None:
+def test_x43_the_hold_and_the_gate_of_a_gang() -> None:
     script = queue(room(4))
     script.ask("a", "k", vcore=2000)
     script.schedule()
@@ -126,9 +124,6 @@ def test_x43_the_gate_of_a_gang() -> None:
     waits(script)
     reason = "queue root.default has no room for the whole gang"
     assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in (1, 2, 3)]
-
-
-def test_x43_the_hold_of_a_gang() -> None:
     script = queue("parent: false")
     script.app("g", gang={"vcore": 20_000})
     script.ask("g", "p1", "p2", vcore=10_000, group="tg", placeholder=True)

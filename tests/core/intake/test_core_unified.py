@@ -1,7 +1,5 @@
 """Asks that come as allocations without a node, as since SI 1.6 (X45)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -147,9 +145,7 @@ def test_x45_m3_all_rejections_come_in_one_response_and_the_others_count(script:
 
 
 @pytest.mark.parametrize("reported", [False, True])
-def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
-    script: Script, reported: bool
-) -> None:
+def test_x45_2_20_the_same_key_changes_an_allocations_size(script: Script, reported: bool) -> None:
     """Else a pod that is resized, or named once more, would be started twice."""
     send(script, wanted("pod", nodeID="n1" if reported else ""))
     script.schedule()
@@ -167,9 +163,7 @@ def test_x45_2_20_the_same_key_changes_the_size_of_the_allocation_it_has(
         (wanted("pod", taskGroupName="tg"), "with another part in the gang"),
     ],
 )
-def test_x45_a_change_that_cannot_be_is_rejected(
-    script: Script, message: Allocation, why: str
-) -> None:
+def test_x45_impossible_changes_are_rejected(script: Script, message: Allocation, why: str) -> None:
     send(script, wanted("pod"))
     script.schedule()
     (line,) = send(script, message)
@@ -366,9 +360,7 @@ def test_x45_a_gang_in_this_form_replaces_its_placeholders(script: Script) -> No
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_x45_g46_g47_placeholder_asks_that_time_out_are_released_by_key(
-    script: Script, style: str
-) -> None:
+def test_x45_g46_g47_late_placeholder_asks_are_released_by_key(script: Script, style: str) -> None:
     """It knows no releasedAsks any more."""
     gang(script, 2, style)
     heard = script.advance(60)

@@ -1,7 +1,5 @@
 """One default of the node order for all that reads a queue file, and logs that name it."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -63,7 +61,7 @@ def test_the_log_names_the_node_order_at_the_start_and_of_each_resource_manager(
     ]
 
 
-def test_k55_the_log_warns_of_queues_that_a_resource_manager_brings(
+def test_k55_the_log_warns_of_a_resource_managers_queues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Those of the default queues are told by who has read them."""

@@ -1,7 +1,5 @@
 """Nodes arrive, change, drain and go, and what happens to whom then (I29 to I33, X19, X20, M7, 2.11)."""
 
-from __future__ import annotations
-
 import pytest
 from core_steps import on_nodes, partitions, refused, run, serve, submit
 from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state
@@ -73,7 +71,7 @@ def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
     ]
 
 
-def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
+def test_i33_a_node_needs_an_id_and_no_negative_resources_but_no_capacity() -> None:
     script = Script()
     refused(script.node("", vcore=1), "node ", "nodeID")
     refused(script.node("n1", vcore=-(2**63)), "node n1", "schedulableResource[vcore]")
@@ -86,9 +84,6 @@ def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
     refused(script.node("n1", update, vcore=5, occupied={"vcore": -1}), "node n1")
     assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
     refused(script.app("app", gang={"vcore": -1}), "app", "placeholderAsk")
-
-
-def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
     script = Script()
     assert script.node("n1") == ["accepted node n1"]
     placed(script)

@@ -1,7 +1,5 @@
 """The policy ``expected``: (waiting time / expected run time)³ x size, the greatest first (Q11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -42,15 +40,12 @@ def order(script: Script, *apps: str, ends: str = "other/o") -> list[str]:
     return served
 
 
-def test_q11_of_equal_waits_the_shorter_run_comes_first() -> None:
+def test_q11_of_equal_waits_the_shorter_run_comes_first_until_another_has_waited_long() -> None:
     script = full()
     waits(script, "long", HOUR)
     waits(script, "short", 60)
     later(script, 100)
     assert order(script, "long", "short") == ["short", "long"]
-
-
-def test_q11_who_has_waited_long_enough_comes_before_the_short_ones() -> None:
     script = full()
     waits(script, "long", HOUR)
     later(script, 100 * HOUR)
@@ -69,9 +64,7 @@ def test_q11_of_equal_waits_and_runs_the_larger_comes_first_and_then_the_first()
 
 
 @pytest.mark.parametrize(("runtime", "first"), [(99, "told"), (101, "unknown")])
-def test_q11_an_unknown_run_time_counts_as_the_median_of_the_queue(
-    runtime: int, first: str
-) -> None:
+def test_q11_unknown_run_times_count_as_the_median_of_the_queue(runtime: int, first: str) -> None:
     script = full("application.sort.policy: expected, runtime.prediction: disabled")
     for at, ran in enumerate((10, 100, 1000)):
         launch(script, f"a{at}", "k", vcore=8)
@@ -165,7 +158,7 @@ def test_q11_an_application_costs_eight_updates_each_time_that_its_wait_doubles(
     assert count == [20 * 8]
 
 
-def test_q11_a_call_renews_a_bounded_number_and_the_next_one_the_others(
+def test_q11_a_call_renews_a_part_and_the_next_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(by_run_time, "_MOST", 2)
@@ -209,18 +202,18 @@ def node(properties: str = "runtime.prediction: enabled") -> Script:
     return script
 
 
-def test_q11_three_ended_runs_predict_and_two_do_not() -> None:
+def test_q11_nine_in_ten_of_the_last_twenty_runs_predict_if_there_were_three() -> None:
     script = node()
     runs(script, "old", 10, 30)
     assert expected(script) == "unknown"
     runs(script, "last", 20)
     assert expected(script, "next") == "30 s (predicted by user, queue and task group)"
-
-
-def test_q11_nine_in_ten_of_the_last_twenty_runs_are_not_longer() -> None:
     script = node()
     runs(script, "old", *[9000] * 5, *range(1, 21))
     assert expected(script) == "18 s (predicted by user, queue and task group)"
+    script = node("runtime.prediction: disabled")
+    runs(script, "old", 100, 100, 100)
+    assert expected(script) == "unknown"
 
 
 def test_q11_what_predicts_is_the_closest_that_three_have_ended_of() -> None:
@@ -255,12 +248,6 @@ def test_q11_what_is_told_comes_before_what_is_predicted(asked: dict[str, Any], 
     script = node()
     runs(script, "old", 100, 100, 100)
     assert expected(script, **asked) == text
-
-
-def test_q11_prediction_can_be_switched_off() -> None:
-    script = node("runtime.prediction: disabled")
-    runs(script, "old", 100, 100, 100)
-    assert expected(script) == "unknown"
 
 
 def test_q11_an_overrun_is_expected_to_last_as_long_again_and_a_minute_at_least() -> None:

@@ -1,7 +1,5 @@
 """The table of shapes answers as each shape alone would."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Many siblings and many nodes: what is kept between decisions is what a look at all finds (5.4, 5.7)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Which node: rules of 5.7 as scenarios, and the parts that keep the order."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import random
@@ -43,9 +41,7 @@ def cluster(policy: str = "fair", weights: str = "{}", **nodes: dict[str, int]) 
     ("policy", "nodes", "left"),
     [("binpacking", ["large"] * 3, []), ("bestfit", ["small"] * 3, ["large"])],
 )
-def test_5_7_bestfit_takes_the_node_with_the_least_room(
-    policy: str, nodes: list[str], left: list[str]
-) -> None:
+def test_5_7_bestfit_takes_the_least_room(policy: str, nodes: list[str], left: list[str]) -> None:
     """A large node with a quarter left has more room than a small one that is empty."""
     script = cluster(policy)
     script.node("large", vcore=24, memory=24, occupied={"vcore": 18, "memory": 18})
@@ -56,13 +52,31 @@ def test_5_7_bestfit_takes_the_node_with_the_least_room(
     assert nodes_of(script.schedule()) == left
 
 
+@pytest.mark.parametrize(
+    ("declared", "nodes"),
+    [("", ["plenty", "plenty", "none"]), ("devices: []", ["few", "few", "few"])],
+)
+def test_5_7_bestfit_strands_no_device_that_it_need_not(declared: str, nodes: list[str]) -> None:
+    """An ask with many vcores for its GPU leaves the node alone that has few of them for each of its GPUs.
+    The next one fills the node that was taken, and one without a GPU takes a node that has none."""
+    policy = ", ".join(each for each in ("nodesortpolicy: {type: bestfit}", declared) if each)
+    script = Script(tree("default", partition=policy))
+    script.app("app")
+    for name, gpu, vcore in (("few", 2, 16), ("none", 0, 32), ("plenty", 2, 32)):
+        script.node(name, gpu=gpu, vcore=vcore)
+    script.ask("app", "many", gpu=1, vcore=10)
+    found = nodes_of(script.schedule())
+    script.ask("app", "fair", gpu=1, vcore=2)
+    found += nodes_of(script.schedule())
+    script.ask("app", "without", vcore=4)
+    assert found + nodes_of(script.schedule()) == nodes
+
+
 @given(
     st.lists(st.tuples(*[st.integers(0, 1 << 40)] * 2), min_size=1, max_size=6),
     st.lists(st.integers(1, 9), min_size=2, max_size=2),
 )
-def test_5_7_bestfit_against_exact_fractions(
-    sizes: list[tuple[int, int]], weights: list[int]
-) -> None:
+def test_5_7_bestfit_in_exact_fractions(sizes: list[tuple[int, int]], weights: list[int]) -> None:
     """Rounding never prefers a node that has clearly more room, and equal nodes stay equal."""
     script = cluster("bestfit", f"{{memory: {weights[0]}, vcore: {weights[1]}}}")
     script.check = False
@@ -174,7 +188,7 @@ def test_the_board_agrees_with_a_look_at_every_node(
         node_index = partition.node_index
         for shape in [s for s in partition.shapes.by_number.values() if s.asks]:
             fits = [n for n in partition.nodes.values() if n.open and shape.fits(n.available)]
-            best = min(fits, key=lambda n: (node_index.score(n), n.node_id), default=None)
+            best = min(fits, key=lambda n: (node_index.score(n, shape), n.node_id), default=None)
             assert node_index.feasible & shape.allocate or best is None
             for _ in range(2):
                 if node_index.feasible & shape.allocate:

@@ -1,7 +1,5 @@
 """Who is next: queues, applications and asks (5.1 to 5.6, 2.9, worked vectors of 5.13)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

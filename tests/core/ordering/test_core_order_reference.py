@@ -305,7 +305,5 @@ def test_x5_12_the_same_decisions_as_the_reference(seed: int, steps: int, limite
 @LIMITED
 @settings(max_examples=max(5, settings.default.max_examples // 10))  # each is dear
 @given(st.randoms(use_true_random=False))
-def test_x5_12_the_same_decisions_as_the_reference_shrunk(
-    limited: bool, rng: random.Random
-) -> None:
+def test_x5_12_same_decisions_as_the_reference_shrunk(limited: bool, rng: random.Random) -> None:
     Both(rng, limited).run(25)

@@ -1,7 +1,5 @@
 """Reservations: a node is kept for an ask that fits nowhere yet (2.7, 5.8, S6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -162,7 +160,7 @@ def test_2_7_a_node_too_small_when_empty_is_not_reserved() -> None:
 
 
 @pytest.mark.parametrize("raised", [False, True], ids=["quota released", "quota raised"])
-def test_5_8_a_reservation_that_only_the_quota_holds_back_is_served_when_it_has_room(
+def test_5_8_a_reservation_that_a_quota_holds_back_is_served_when_it_has_room(
     raised: bool,
 ) -> None:
     """It has reserved n1 within a quota of four, and then the quota is used up."""

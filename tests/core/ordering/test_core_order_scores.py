@@ -1,7 +1,5 @@
 """5.7: the lowest score, and among equals the first node, whatever has changed before."""
 
-from __future__ import annotations
-
 from math import inf
 from typing import Any
 
@@ -35,9 +33,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.lists(FEW, max_size=20), st.lists(st.tuples(st.integers(0, 19), FEW), max_size=40))
-def test_the_choice_is_the_first_of_the_lowest(
-    values: list[float], changes: list[tuple[int, float]]
-) -> None:
+def test_the_first_lowest_is_chosen(values: list[float], changes: list[tuple[int, float]]) -> None:
     column = Scores(np.array(values, dtype=np.float64))
     assert column.first() == lowest(values)
     for place, value in changes:
@@ -82,9 +78,7 @@ def test_the_first_of_all_is_known_or_looked_for(
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])
-def test_blocks_and_a_short_log_change_no_decision(
-    policy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_and_a_short_log_decide_alike(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns that are forgotten because the log is long are made anew when they are asked for."""
 
     def decided() -> list[str]:

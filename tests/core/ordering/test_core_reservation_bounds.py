@@ -1,7 +1,5 @@
 """Reservations are bounded: a share of the nodes, one node for equal asks, no node twice in vain (Q7)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Preemption for a lowered quota (2.8, +1.8): when its delay runs, and the record of each run (2.21)."""
 
-from __future__ import annotations
-
 import pytest
 from event_lines import RecordReader
 from preemption_side import ENFORCED, PREEMPTED, ask, cluster, preempted, preempting
@@ -164,16 +162,13 @@ def of_run(queue: str, limit: int, preemptable: int, claimed: str, selected: int
     )
 
 
-def test_2_21_each_run_in_a_leaf_is_one_event() -> None:
+def test_2_21_each_run_is_one_event_also_of_a_parent_for_all_below_it() -> None:
     script = using(config(a=8), 6, config(a=4))
     reader = RecordReader(script)
     script.advance(10)
     assert reader.new_lines("QUEUE") == [of_run("root.p.a", 4, 2, "vcore:2", 6)]
     script.advance(100)
     assert reader.new_lines("QUEUE") == []  # nothing is above the max that has not been asked for
-
-
-def test_2_21_each_run_of_a_parent_is_one_event_for_all_below_it() -> None:
     script = restarted(config(p=5))
     script.app("b", "root.p.b")
     report(script, ran("b0", app="b"), ran("b1", app="b"))
@@ -240,7 +235,7 @@ def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     assert script.advance(100) == []
 
 
-def test_2_8_victims_by_kind() -> None:
+def test_2_8_victims_by_kind_and_no_queue_falls_below_its_guarantee() -> None:
     script = holding(one(8))
     ask(script, "a", "driver", originator=True, vcore=1)
     ask(script, "a", "opted", itself=False, vcore=1)
@@ -249,9 +244,6 @@ def test_2_8_victims_by_kind() -> None:
     script.schedule()
     script.configure(one(1))
     assert preempted(script.advance(10)) == ["a/plain-0", "a/urgent-0", "a/opted-0"]
-
-
-def test_2_8_no_queue_falls_below_its_guarantee() -> None:
     script = holding(one(8))
     for key, vcore in (("one", 1), ("big", 4), ("big2", 3)):
         script.ask("a", key, vcore=vcore)
@@ -270,14 +262,11 @@ def parent(limit: int, y: int = 0) -> str:
     return tree(f"p, {DELAY}{most(limit)}, {below(*leaves)}", partition=ENFORCED)
 
 
-def test_2_8_a_parent_divides_the_excess_by_usage_above_the_guarantee() -> None:
+def test_2_8_a_parent_divides_the_excess_by_usage_above_the_guarantee_with_the_rest() -> None:
     script = holding(parent(16), x=6, y=4, z=2)
     script.configure(parent(8))
     # x and y are four above what is guaranteed to them, z is at its guarantee
     assert preempted(script.advance(10)) == ["x/x5-0", "x/x4-0", "y/y3-0", "y/y2-0"]
-
-
-def test_2_8_the_rest_left_by_rounding_is_evicted_too() -> None:
     script = holding(parent(16), x=3, y=1, z=3)
     script.configure(parent(6))
     assert len(preempted(script.advance(10))) == 1
@@ -296,7 +285,5 @@ def test_2_8_the_parent_is_enforced_before_its_children() -> None:
     ("amount", "share", "whole", "part"),
     [(1, 1, 2, 0), (3, 1, 2, 2), (5, 1, 2, 2), (7, 1, 2, 4), (10, 1, 3, 3), (10, 2, 3, 7)],
 )
-def test_2_8_shares_are_rounded_half_to_even(
-    amount: int, share: int, whole: int, part: int
-) -> None:
+def test_2_8_shares_round_half_to_even(amount: int, share: int, whole: int, part: int) -> None:
     assert part_of(amount, share, whole) == part

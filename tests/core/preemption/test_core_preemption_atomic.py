@@ -1,7 +1,5 @@
 """A gang that is placed in one step preempts for all its members or not at all (G3, 5.9)."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
@@ -119,9 +117,7 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
         ),
     ],
 )
-def test_g3_nobody_goes_unless_every_member_may_preempt(
-    second: dict[str, Any], config: str, why: str
-) -> None:
+def test_g3_none_goes_unless_all_may_preempt(second: dict[str, Any], config: str, why: str) -> None:
     script = filled(config, nodes=2)
     script.app("g", "root.high", gang={"vcore": 2})
     ask(script, "g", "g0", group="g", placeholder=True, vcore=1)

@@ -1,7 +1,5 @@
 """A queue without room under its max is a fence for preemption (2.21), and strict opting out (X40)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -62,9 +60,7 @@ def cluster(config: str) -> Script:
         (fenced(top="vcore: 40m, memory: 6"), ["low/low2-0"]),
     ],
 )
-def test_2_21_a_queue_without_room_for_the_ask_under_its_max_is_a_fence(
-    config: str, chosen: list[str]
-) -> None:
+def test_2_21_a_queue_without_room_for_the_ask_is_a_fence(config: str, chosen: list[str]) -> None:
     """Without the fence an allocation outside would be evicted too, for nothing: the newest are there."""
     script = cluster(config)
     assert victims(script, memory=1) == chosen

@@ -1,7 +1,5 @@
 """Preemption for guarantees (5.9): when, which victims in which order, and what follows."""
 
-from __future__ import annotations
-
 import pytest
 from preemption_side import (
     NEVER,
@@ -70,10 +68,14 @@ def test_r5_a_lost_confirmation_is_requested_again_without_another_victim() -> N
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_2_10_the_default_delay_is_thirty_seconds() -> None:
+def test_2_2_2_10_the_delay_is_thirty_seconds_and_a_shorter_one_applies_to_pending_asks() -> None:
     script = filled(TWO_QUEUES.replace("preemption.delay: 1s", ""))
     assert victims(script, seconds=29.9) == []
     assert after(script, 0.1) == ["low/n1-3-0"]
+    script = filled(TWO_QUEUES.replace("delay: 1s", "delay: 1h"))
+    assert victims(script, seconds=10) == []
+    script.configure(TWO_QUEUES)
+    assert after(script, 0) == ["low/n1-3-0"]
 
 
 def test_2_2_preemption_can_be_switched_off_and_on() -> None:
@@ -86,13 +88,6 @@ def test_2_2_preemption_can_be_switched_off_and_on() -> None:
     ask(script, "high", "h", vcore=1)
     script.configure(OFF)  # before the ask is due
     assert after(script, 100) == []
-
-
-def test_2_2_a_shorter_delay_applies_to_pending_asks() -> None:
-    script = filled(TWO_QUEUES.replace("delay: 1s", "delay: 1h"))
-    assert victims(script, seconds=10) == []
-    script.configure(TWO_QUEUES)
-    assert after(script, 0) == ["low/n1-3-0"]
 
 
 @pytest.mark.parametrize(

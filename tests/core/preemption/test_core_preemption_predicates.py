@@ -1,7 +1,5 @@
 """The resource manager's part in a preemption: predicates and preemption predicates (I37, X24)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -150,14 +148,13 @@ def served(callback: NullCallback) -> list[str]:
     return victims(script)
 
 
-def test_i37_the_service_asks_the_callback() -> None:
+def test_i37_the_service_asks_the_callback_and_nothing_is_preempted_if_it_refuses_or_fails(
+    caplog: object,
+) -> None:
     manager = Manager(PreemptionPredicatesResponse(success=True, index=1))
     assert served(manager) == ["low/d-0", "low/c-0"]
     (args,) = manager.asked
     assert (args.allocationKey, args.nodeID, args.startIndex) == ("h", "n1", 0)
     assert list(args.preemptAllocationKeys) == ["d", "c"]
-
-
-def test_i37_nothing_is_preempted_if_a_callback_refuses_or_fails(caplog: object) -> None:
     assert served(Manager(PreemptionPredicatesResponse(success=False))) == []
     assert served(Manager(RuntimeError("no answer"))) == []

@@ -1,7 +1,5 @@
 """When preemption is tried, tried again, and given up (5.9, 2.8); preemption after a restart (I7)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Preemption on a required node (2.8), and other effects of required nodes (5.6, 5.8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -78,16 +76,15 @@ def test_2_8_who_goes_in_which_order(
     assert victims(node_of(size, **asks), **daemon) == list(chosen)
 
 
-def test_2_8_only_victims_that_hold_some_of_what_is_asked_for() -> None:
+def test_2_8_only_victims_that_help_and_none_if_they_are_not_enough_until_its_node_changes() -> (
+    None
+):
     script = node_of()
     script.node("n1", NodeInfo.UPDATE, vcore=2, memory=10)
     script.ask("others", "a", vcore=2)
     script.ask("others", "b", memory=10)
     script.schedule()
     assert victims(script) == ["a"]
-
-
-def test_2_8_no_victims_if_they_are_not_enough_until_its_node_changes() -> None:
     script = node_of(3, a=HIGH, b=HIGH, c={})
     assert victims(script, vcore=2) == []
     assert reserved(script) == {"n1": "app/daemon"}

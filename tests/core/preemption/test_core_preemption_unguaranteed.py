@@ -1,7 +1,5 @@
 """Who loses allocations for a guarantee, and to whom: what is not guaranteed is not protected (5.9)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Batches and repeated asks change nothing: a scheduler that decides singly says and shows the same."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Any
@@ -236,9 +234,7 @@ def test_with_batches_the_decisions_are_the_same(seed: int, policy: str, no_batc
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(6))
-def test_with_everything_at_once_the_decisions_are_the_same(
-    seed: int, eager: None, no_batches: Any
-) -> None:
+def test_with_everything_at_once_they_decide_alike(seed: int, eager: None, no_batches: Any) -> None:
     """Gangs, limits, reservations, preemption, faults: most decisions are not simple."""
     batched = history(seed, 60, curious=False).log
     no_batches()

@@ -1,7 +1,5 @@
 """Q16: how long requests wait for the owner is measured for each resource manager, and what is slow is named."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import Future
 from functools import partial

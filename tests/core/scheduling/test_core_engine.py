@@ -1,7 +1,5 @@
 """The scheduler runs on the machines of its lifecycles: on those of the library too, and on changed ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,13 +8,7 @@ from transitions import Machine
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
-from quadriga.fsm import (
-    LIFECYCLES,
-    DefinitionError,
-    FastMachine,
-    InvalidTransition,
-    Lifecycle,
-)
+from quadriga.fsm import LIFECYCLES, DefinitionError, FastMachine, InvalidTransition, Lifecycle
 from quadriga.sim.scripted.script import Script
 from tests.core.scheduling.test_core_batch import World
 from tests.core.scheduling.test_core_everything import history
@@ -133,9 +125,7 @@ def test_in_a_gangs_life_the_machines_of_the_lifecycles_decide() -> None:
 
 
 @pytest.mark.parametrize(("settled", "state"), [(False, "Waiting"), (True, "Completed")])
-def test_a_condition_added_to_the_application_keeps_it_from_completing(
-    settled: bool, state: str
-) -> None:
+def test_a_condition_added_to_the_application_keeps_it(settled: bool, state: str) -> None:
     own = copies()
     for each in own["application"].machine.get_transitions("complete"):
         each.conditions.append(each.condition_cls(lambda data: settled))

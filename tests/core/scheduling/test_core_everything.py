@@ -3,8 +3,6 @@
 What may happen is in ``everything_life``, what is looked at in ``everything_looks`` and its neighbours.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The journal and the timers: what happened, in order, what is to happen later, and what no longer (V8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a decision costs grows neither with the cluster nor with those that wait: a lane costs one look."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -76,9 +74,7 @@ def test_a_release_costs_a_few_looks_whatever_waits(
 
 
 @pytest.mark.parametrize("apps", [50, 250])
-def test_an_application_that_arrives_costs_no_look_while_there_is_no_room(
-    looks: Looks, apps: int
-) -> None:
+def test_an_arriving_application_costs_no_look_without_room(looks: Looks, apps: int) -> None:
     script = new_script(*ONE_USER)
     crowd(script, apps, 1)
     script.schedule()

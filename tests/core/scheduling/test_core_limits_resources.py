@@ -1,7 +1,5 @@
 """Limits of users and groups (2.5, 2.9, 5.6 step 3): what ``test_core_order_reference`` leaves out."""
 
-from __future__ import annotations
-
 import pytest
 from core_world import reported
 from limits_side import allocated, limited, submit, used
@@ -142,9 +140,7 @@ def test_2_7_a_reservation_that_a_limit_holds_back_is_used_when_there_is_headroo
 
 
 @pytest.mark.parametrize(("limit", "made_room"), [(20, ["b/b1-0"]), (4, [])])
-def test_5_6_nobody_goes_for_an_ask_that_a_limit_holds_back(
-    limit: int, made_room: list[str]
-) -> None:
+def test_5_6_none_goes_for_an_ask_that_a_limit_holds_back(limit: int, made_room: list[str]) -> None:
     entry = limits(f"users: [ann], maxresources: {{memory: {limit}}}")
     high = (
         f"properties: {{preemption.delay: 1s}}, resources: {{guaranteed: {{memory: 10}}}}, {entry}"
@@ -229,7 +225,7 @@ ALL = f"groups: ['*'], {TEN}"
         ({"q": f"groups: [g1], {TEN}\n{ALL}"}, [], "*"),
     ],
 )
-def test_2_5_the_group_of_an_application(
+def test_2_5_an_applications_group(
     limits: dict[str, str], groups: list[str], expected: str
 ) -> None:
     script = script_of(levels(**limits))

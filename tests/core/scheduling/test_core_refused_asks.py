@@ -1,7 +1,5 @@
 """Asks that predicates refused are tried again when that may tell something else, and delay nobody (Q16)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -68,16 +66,14 @@ def full(labels: Labels, *waiting: str) -> Script:
 
 
 @pytest.mark.parametrize("waiting", [3, 60])
-def test_q16_what_is_placed_elsewhere_asks_nothing_about_refused_asks(
-    labels: Labels, waiting: int
-) -> None:
+def test_q16_what_is_placed_elsewhere_asks_about_no_refused(labels: Labels, waiting: int) -> None:
     script = full(labels, *(f"n2-{number}" for number in range(waiting)))
     for number in range(5):
         assert len(news(serve(script, "a", f"any{number}", vcore=1_000))) == 1
     assert labels.questions("n2") == 0
 
 
-def test_q16_predicates_that_do_not_say_what_they_rest_on_are_asked_in_each_call(
+def test_q16_predicates_that_do_not_say_why_are_asked_in_each_call(
     labels: Labels,
 ) -> None:
     labels.says = False
@@ -114,9 +110,7 @@ def test_q16_a_refused_ask_is_tried_again_when_its_answer_changes(labels: Labels
     ],
     ids=["a node comes", "other predicates", "time passes"],
 )
-def test_q16_a_refused_ask_is_tried_again_after(
-    labels: Labels, change: Callable[[Script], object]
-) -> None:
+def test_q16_refused_asks_are_retried(labels: Labels, change: Callable[[Script], object]) -> None:
     script = full(labels, "n2-x")
     labels.everywhere.add("n2-x")  # the predicates do not say it
     assert news(script.schedule()) == []
@@ -135,7 +129,7 @@ def test_q16_a_gang_with_a_refused_member_waits_for_the_same(labels: Labels) -> 
     assert len(news(script.release("a", "n2-first-0") + script.schedule())) == 2
 
 
-def test_q16_with_a_budget_a_call_tries_some_and_the_next_goes_on_by_priority(
+def test_q16_with_a_budget_calls_try_some_and_the_next_go_on_by_priority(
     labels: Labels,
 ) -> None:
     keys = [f"n2-{number}" for number in range(40)]

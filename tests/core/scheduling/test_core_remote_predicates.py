@@ -1,7 +1,5 @@
 """Predicates that answer later (I36, I37): their ask is set aside, and comes back with the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from core_steps import later, on_nodes, run, serve

@@ -1,7 +1,5 @@
 """What a round is (5.2), the order of reservations (5.8), and who is left alone for a while (2.2.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """The work queue takes turns among resource managers and counts request items; no test looks at a clock."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """What an explanation says first, whom it names, and what it does not blame."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

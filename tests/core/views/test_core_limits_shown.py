@@ -1,7 +1,5 @@
 """What can be seen of limits: holdings, explanations, the scale-up hint (2.14, 5.11), docs/limits.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -119,7 +117,7 @@ def hints(script: Script) -> list[str]:
     return [line.split(" ")[1] for line in heard if line.startswith("FAILED")]
 
 
-def test_5_11_no_more_is_reported_than_the_limit_would_let_run() -> None:
+def test_5_11_no_more_is_reported_than_limits_let_run() -> None:
     entry = limits("users: ['*'], maxresources: {memory: 20}")
     script = Script(tree("a", "b", root=f"submitacl: '*', {entry}"))
     script.node("n1", memory=1)
@@ -127,9 +125,6 @@ def test_5_11_no_more_is_reported_than_the_limit_would_let_run() -> None:
         submit(script, app, user, queue=f"root.{queue}", asks=2, memory=8)
     # ann has room for two, wherever; bob for his two
     assert hints(script) == ["x/x0", "x/x1", "z/z0", "z/z1"]
-
-
-def test_5_11_an_application_without_a_place_is_not_reported() -> None:
     script = Script(limited("groups: [g1], maxapplications: 1"))
     script.node("n1", memory=8)
     for app in ("x", "y"):
@@ -146,13 +141,10 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def test_the_configuration_of_the_page_is_valid() -> None:
+def test_the_configuration_and_the_program_of_the_page_are_valid() -> None:
     (text,) = blocks("yaml")
     root = load(text).partitions[0].root
     assert [limit.users for limit in root.children[0].limits] == [("ann", "bob"), (), ("*",)]
-
-
-def test_the_program_of_the_page_runs() -> None:
     (program,) = blocks("python")
     exec(compile(program, str(PAGE), "exec"), {})
 

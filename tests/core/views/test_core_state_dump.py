@@ -4,8 +4,6 @@
 environment it is written anew; read it before keeping it.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

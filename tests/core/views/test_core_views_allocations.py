@@ -1,7 +1,5 @@
 """What views say of asks, allocations, gangs and victims (2.14), and what is kept from others (Q8)."""
 
-from __future__ import annotations
-
 from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues, scripted
 from views_side import TREE, app_of, ask_of, has, log_of, views_of

@@ -1,7 +1,5 @@
 """The running configuration, placement rules, users and groups as data (2.14)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -101,16 +99,13 @@ def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
     }
 
 
-def test_2_14_a_partition_that_drains_is_configured_no_more() -> None:
+def test_2_14_nobody_is_registered_or_a_partition_drains() -> None:
     script = Script(RICH)
     script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
     script.configure(RICH[: RICH.index("  - name: gpu")])
     views = Views(script.scheduler)
     assert [p["name"] for p in views.partitions()] == ["default", "gpu"]
     assert [p["name"] for p in views.configuration()["partitions"]] == ["default"]
-
-
-def test_2_14_nobody_is_registered() -> None:
     script = Script()
     script.scheduler.shutdown("rm", script.now)
     assert Views(script.scheduler).configuration()["partitions"] == []
@@ -199,7 +194,7 @@ def rule(name: str, parent: Any = None, **parameters: str) -> dict[str, Any]:
     return {"name": name, "parameters": parameters, **above}
 
 
-def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
+def test_2_3_2_14_placement_rules_with_their_parents_and_filters_or_none() -> None:
     users = rule("fixed", create="true", qualified="true", queue="root.users")
     teams = rule("fixed", create="false", qualified="false", queue="teams")
     kept_out = {"userList": ["mallory"], "groupList": [], "userExp": "", "groupExp": "tmp.*"}
@@ -209,9 +204,6 @@ def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
         rule("user", teams, create="true"),
         rule("recovery", queue="root.@recovery@"),
     ]
-
-
-def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
     rules = Views(Script().scheduler).placement_rules("default")
     assert rules == [rule("provided", create="false"), rule("recovery", queue="root.@recovery@")]
 

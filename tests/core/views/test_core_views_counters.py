@@ -1,7 +1,5 @@
 """Numbers for metrics, node utilisation and histories (2.10, 2.14, 2.15)."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/views.md says what is so: its samples run, and its table names what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -19,14 +17,11 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-def test_every_sample_runs(page: str) -> None:
+def test_every_sample_runs_and_the_table_names_every_question(page: str) -> None:
     samples = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert {language for language, _ in samples} == {"python"}
     for _, code in samples:
         exec(compile(code, str(PAGE), "exec"), {"__name__": "sample"})
-
-
-def test_the_table_names_every_question(page: str) -> None:
     table = page[page.index("| question |") : page.index("`Views(scheduler, dialect)`")]
     for name in vars(Views):
         if not name.startswith("_"):

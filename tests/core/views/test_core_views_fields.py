@@ -1,7 +1,5 @@
 """Every object of every view has the fields and types of 2.14, whatever the cluster goes through."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any, NotRequired, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """What views say of queues, applications, nodes and partitions, and of what is not there (2.14)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -371,13 +369,12 @@ def test_p_2_14_one_application_is_looked_for_everywhere(views: Views) -> None:
     assert views.application("default", "again", "root.a")["applicationState"] == "Completed"
 
 
-def test_2_14_the_applications_of_a_queue(views: Views) -> None:
+def test_2_14_applications_of_a_queue_in_the_words_of_the_dialect(
+    views: Views, script: Script
+) -> None:
     assert ids(views.queue_applications("default", "root.b")) == ["running", "again"]
     assert ids(views.queue_applications("default", "root.b", status="new")) == ["again"]
     assert views.queue_applications("default", "root") == []
-
-
-def test_2_14_the_status_in_the_words_of_the_dialect(script: Script) -> None:
     ours = Views(script.scheduler, Dialect.QUADRIGA)
     assert ids(ours.applications("default", "active", "completing")) == ["waiting"]
     with pytest.raises(BadRequest, match="running, waiting, killing, resuming"):

@@ -4,23 +4,11 @@ The resource manager is a pod for each allocation. Releases and their confirmati
 and repeats them. What the scheduler does between two lifecycles at once is a call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from quadriga.fsm import (
-    ALLOCATION,
-    APPLICATION,
-    ASK,
-    GANG,
-    Effect,
-    Fired,
-    Lifecycle,
-    row,
-    unbounded,
-)
+from quadriga import fsm
 from quadriga.fsm.checking import Network, Once, Part, System, World, call, put, send
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -28,26 +16,26 @@ from quadriga.fsm.lifecycles import effects as fx
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm(Effect):
+class Confirm(fsm.Effect):
     """The pod is gone, as the scheduler has asked for."""
 
 
-def confirm(pod: Any, fired: Fired) -> tuple[Effect, ...]:
+def confirm(pod: Any, fired: fsm.Fired) -> tuple[fsm.Effect, ...]:
     return (Confirm(),)
 
 
 # fmt: off
-POD = Lifecycle(
+POD = fsm.Lifecycle(
     "pod",
     initial="Absent",
     final=("Forgotten",),
-    lasts={"Absent": unbounded("start"), "Running": unbounded("finish"), "Gone": unbounded("forget")},
+    lasts={"Absent": fsm.unbounded("start"), "Running": fsm.unbounded("finish"), "Gone": fsm.unbounded("forget")},
     rows=(
-        row("start",  "Absent",  "Running"),
-        row("finish", "Running", "Gone"),
-        row("stop",   "Running", "Gone",      emit=confirm),
-        row("stop",   "Gone",    "Gone",      emit=confirm, why="the release came again"),
-        row("forget", "Gone",    "Forgotten", why="never, in these runs"),
+        fsm.row("start",  "Absent",  "Running"),
+        fsm.row("finish", "Running", "Gone"),
+        fsm.row("stop",   "Running", "Gone",      emit=confirm),
+        fsm.row("stop",   "Gone",    "Gone",      emit=confirm, why="the release came again"),
+        fsm.row("forget", "Gone",    "Forgotten", why="never, in these runs"),
     ),
 )
 # fmt: on
@@ -155,9 +143,9 @@ def remember(allocation: Any, info: Any) -> Any:
 
 
 def gang_system(
-    application: Lifecycle = APPLICATION,
-    allocation: Lifecycle = ALLOCATION,
-    pod: Lifecycle = POD,
+    application: fsm.Lifecycle = fsm.APPLICATION,
+    allocation: fsm.Lifecycle = fsm.ALLOCATION,
+    pod: fsm.Lifecycle = POD,
     **network: Any,
 ) -> System:
     def an_allocation(name: str, its_pod: str, on_end: Any, **more: Any) -> Part:
@@ -212,7 +200,7 @@ def gang_system(
     )
     gang = Part(
         "gang",
-        GANG,
+        fsm.GANG,
         facts={"patience": 0},
         info={"reason": ("",)},
         may={"gather": waits, "abandon": waits},
@@ -221,7 +209,7 @@ def gang_system(
     )
     member_ask = Part(
         "member ask",
-        ASK,
+        fsm.ASK,
         facts={"pending": 1},
         info={"by_manager": (True,)},
         may={
@@ -242,7 +230,7 @@ def gang_system(
     return System(
         app,
         gang,
-        Part("placeholder ask", ASK, facts={"pending": 1}),
+        Part("placeholder ask", fsm.ASK, facts={"pending": 1}),
         member_ask,
         an_allocation("placeholder", "placeholder pod", placeholder_gone),
         an_allocation("member", "member pod", lambda it, info: after_removal(it.world)),

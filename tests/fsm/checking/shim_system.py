@@ -1,7 +1,5 @@
 """The shim's lifecycle of a pod between the core and the API server, which are two small lifecycles here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """docs/checking.md says what is so: its program runs, and its diagram is what it says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ def page() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_program_of_the_page_runs_and_its_diagram_is_the_one_that_is_shown(page: str) -> None:
+def test_the_program_of_the_page_runs_and_every_public_name_is_there(page: str) -> None:
     code, drawn = (
         "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
         for language in ("python", "mermaid")
@@ -27,9 +25,6 @@ def test_the_program_of_the_page_runs_and_its_diagram_is_the_one_that_is_shown(p
     namespace: dict[str, Any] = {"__name__": "page"}
     exec(compile(code, "checking.md", "exec"), namespace)
     assert namespace["violation"].as_mermaid() == drawn
-
-
-def test_the_page_has_every_public_name_or_a_word_of_it(page: str) -> None:
-    """What a rule, a reaction or a counterexample is given explains itself where it is used."""
+    # What a rule, a reaction or a counterexample is given explains itself where it is used.
     given = {"Happening", "Message"}
     assert [n for n in checking.__all__ if n not in page and n not in given] == []

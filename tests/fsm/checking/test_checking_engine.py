@@ -1,7 +1,5 @@
 """The words of a composition, what the network may do, and how broken rules are told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol
@@ -196,10 +194,7 @@ def car(guard: Any) -> Lifecycle:
         initial="New",
         final=("Sold",),
         lasts={"New": unbounded("sell")},
-        rows=(
-            row("sell", "New", "Sold", when=guard),
-            ignored("sell", "New", why="not that one"),
-        ),
+        rows=(row("sell", "New", "Sold", when=guard), ignored("sell", "New", why="not that one")),
     )
 
 

@@ -1,7 +1,5 @@
 """Faults put into the lifecycles of the scheduler and the shim are found, with the shortest way to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

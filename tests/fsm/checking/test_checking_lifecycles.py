@@ -3,8 +3,6 @@
 docs/checking.md has the numbers of states.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -62,10 +60,7 @@ DECLARED: dict[str, dict[str, Any]] = {
         },
         "will": ("bound", "ended"),
     },
-    "k8s-node": {
-        "info": {**WORDS, "serving": (False, True)},
-        "will": ("accepted", "removed"),
-    },
+    "k8s-node": {"info": {**WORDS, "serving": (False, True)}, "will": ("accepted", "removed")},
     "k8s-placeholder": {"info": WORDS, "timeout_info": {"group": "g"}},
     "k8s-connection": {"info": {"why": ("", "reset")}},
     "k8s-reflector": {"will": ("stop",)},

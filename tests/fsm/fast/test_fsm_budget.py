@@ -238,7 +238,7 @@ def test_a_traceback_shows_the_lines_of_a_plan() -> None:
             order.send()
     assert raised.value.__context__ is None
     lines = [(at.name, at.line) for at in traceback.extract_tb(raised.tb)]
-    assert lines[-2:] == [("plan", "func(*args, **kwargs)"), ("pack", 'raise OSError("no box")')]
+    assert lines[-2:] == [("plan", "model.pack()"), ("pack", 'raise OSError("no box")')]
 
 
 def test_a_change_of_one_machine_costs_another_one_nothing() -> None:

@@ -1,7 +1,5 @@
 """Every class of machines that the library has does what ``fire`` does: same states, effects and refusals."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -12,10 +10,7 @@ from typing import Any
 import pytest
 from fsm_entities import MACHINES, Model
 from transitions import MachineError
-from transitions.extensions import (
-    GraphMachine,
-    MachineFactory,
-)
+from transitions.extensions import GraphMachine, MachineFactory
 from transitions.extensions.asyncio import AsyncMachine
 from transitions.extensions.markup import MarkupMachine
 

@@ -1,7 +1,5 @@
 """A stock machine and a fast one side by side: the same calls, and whatever happens has to be the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import fsm_worlds

@@ -1,7 +1,5 @@
 """Models of a fast machine share their methods, and notice nothing of it."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle
@@ -305,7 +303,7 @@ MINE: list[str] = []
     ],
     ids=str,
 )
-def test_a_machine_copied_from_an_equal_one_is_what_the_library_builds(
+def test_a_copy_of_an_equal_machine_is_what_the_library_builds(
     arguments: dict[str, Any],
 ) -> None:
     def shown(part: Any) -> Any:

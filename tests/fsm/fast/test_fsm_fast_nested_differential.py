@@ -1,7 +1,5 @@
 """A stock hierarchical machine and a fast one side by side: after the same calls everything is the same."""
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The machine of a lifecycle is what runs: whatever is changed in it takes effect in ``fire``."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable, Iterator

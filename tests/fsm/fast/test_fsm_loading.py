@@ -1,7 +1,5 @@
 """Entities that were stored: they keep their state, and renamed and unknown states are noticed."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import pickle
@@ -15,14 +13,7 @@ from transitions import Machine
 from transitions.extensions import HierarchicalMachine
 from transitions.extensions.asyncio import AsyncMachine
 
-from quadriga.fsm import (
-    DefinitionError,
-    FastMachine,
-    Lifecycle,
-    UnknownState,
-    row,
-    unbounded,
-)
+from quadriga.fsm import DefinitionError, FastMachine, Lifecycle, UnknownState, row, unbounded
 
 
 @dataclass(slots=True, eq=False)

@@ -200,7 +200,7 @@ def test_it_is_the_librarys_machine_takes_the_fast_way_and_can_be_pickled() -> N
     event: Any = machine.events["go"]
     assert isinstance(event, FastLockedEvent)
     assert model.go() and model.go() and model.go()
-    assert event._plans["A"][1].__doc__ == machine.plan("go", "A")  # a plan is followed
+    assert event._plans["A"].__doc__ == machine.plan("go", "A")  # a plan is followed
     assert model.state == "A"
     model: Any = Noting()
     machine = make(model)

@@ -1,7 +1,5 @@
 """Admission as policies in CEL (K167): they decide what the rules decide."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping
@@ -21,15 +19,7 @@ from quadriga.k8s.conversion.identity import user_of
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Metadata, Pod
 from tests.k8s.admission.test_k8s_admission_rules import applied
-from tests.k8s.admission_cases import (
-    CASES,
-    KINDS,
-    PREEMPTION,
-    ROWS,
-    USER_INFO,
-    Case,
-    difference,
-)
+from tests.k8s.admission_cases import CASES, KINDS, PREEMPTION, ROWS, USER_INFO, Case, difference
 
 cel_policies = pytest.importorskip("tests.k8s.cel_policies", exc_type=ImportError)
 
@@ -166,13 +156,10 @@ def test_texts_of_settings_are_quoted(text: str) -> None:
     assert outcome.object["spec"]["schedulerName"] == text
 
 
-def test_the_yaml_holds_the_documents() -> None:
+def test_the_yaml_holds_the_documents_and_the_manifest_those_of_the_default_settings() -> None:
     settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
     text = render(settings, "own")
     assert list(yaml.safe_load_all(text)) == documents(settings, "own")
-
-
-def test_the_manifest_has_the_policies_of_the_default_settings() -> None:
     path = Path(__file__).resolve().parents[3] / "deploy/kubernetes/policy/admission-policy.yaml"
     text = path.read_text(encoding="utf-8")
     assert text.partition("---\n")[2] == render(Settings(), "quadriga").removeprefix("---\n")

@@ -1,7 +1,5 @@
 """The webhook with all that it needs, against an API server in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import random

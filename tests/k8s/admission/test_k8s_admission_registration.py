@@ -1,7 +1,5 @@
 """How the API server hears of the webhook (K158)."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -74,9 +72,7 @@ def test_k158_scope_and_failure_policy(version: Version) -> None:
         ((1, 28), True, True),
     ],
 )
-def test_k158_what_the_servers_version_knows(
-    version: Version, selects: bool, conditions: bool
-) -> None:
+def test_k158_what_each_version_knows(version: Version, selects: bool, conditions: bool) -> None:
     mutating, validating = webhooks(version)
     for webhook in (mutating, validating):
         assert ("namespaceSelector" in webhook) is selects

@@ -1,7 +1,5 @@
 """What admission decides (K159 to K164), row by row."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

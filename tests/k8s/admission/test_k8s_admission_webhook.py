@@ -1,7 +1,5 @@
 """The webhook over TLS on loopback (K158, K165), and what it knows of the cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip

@@ -1,7 +1,5 @@
 """Whose a pod is: application, queue, user, and what kind of pod it is (K7, K40, K41, K52 to K57)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -55,7 +53,7 @@ def test_k7_k52_a_foreign_pod_has_no_application() -> None:
     assert not identity.is_ours(pod(), settings)
 
 
-def test_k53_k54_the_suffix_of_admission_becomes_the_uid_which_it_does_not_know_yet() -> None:
+def test_k53_k54_ids_of_pods_without_a_name() -> None:
     one = pod(labels={APP_ID: "team-uniqueautogen"}, uid="1234")
     assert application_id(one, SETTINGS) == "team-1234"
     inside = pod(labels={APP_ID: "a-uniqueautogen-b"})
@@ -63,9 +61,6 @@ def test_k53_k54_the_suffix_of_admission_becomes_the_uid_which_it_does_not_know_
     generated = identity.unnamed_application_id("team", "", UNIQUE)
     assert generated == "team-uniqueautogen"
     assert application_id(pod(labels={APP_ID: generated}, uid="7"), UNIQUE) == "team-7"
-
-
-def test_k54_pods_without_a_name_share_one_application_or_have_one_each() -> None:
     assert application_id(pod("a"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod("b"), SETTINGS) == "yunikorn-team-autogen"
     assert application_id(pod(namespace=""), SETTINGS) == "yunikorn-default-autogen"
@@ -162,7 +157,7 @@ def test_k40_the_placeholder_flag_by_its_new_and_its_old_names(
     assert identity.is_placeholder(pod(labels=labels, annotations=annotations)) is is_one
 
 
-def test_k41_k46_k90_a_resumed_gang_a_static_pod_and_one_that_is_deleted_unplaced() -> None:
+def test_k40_k41_k46_k66_k87_k90_what_the_annotations_of_a_pod_say() -> None:
     assert identity.is_resumed(pod(annotations={RESUMED: "true"}))
     assert not identity.is_resumed(pod(annotations={RESUMED: "false"}))
     assert not identity.is_resumed(pod())
@@ -174,9 +169,6 @@ def test_k41_k46_k90_a_resumed_gang_a_static_pod_and_one_that_is_deleted_unplace
     assert identity.is_being_deleted_unplaced(pod(**deleted))
     assert not identity.is_being_deleted_unplaced(pod(spec={"nodeName": "n1"}, **deleted))
     assert not identity.is_being_deleted_unplaced(pod())
-
-
-def test_k66_k87_groups_and_preemption_are_what_pod_and_settings_say() -> None:
     one = pod(annotations={DOMAIN + "task-group-name": "g", FLAG: "true"})
     off = replace(SETTINGS, disable_gang_scheduling=True)
     assert identity.task_group_name(one, SETTINGS) == "g"

@@ -1,7 +1,5 @@
 """What annotations of a namespace say about the queue of its applications (K42 to K44, K160)."""
 
-from __future__ import annotations
-
 import pytest
 
 from quadriga.core.placement.quota_tags import read_quota_tags

@@ -1,7 +1,5 @@
 """Who runs at whose cost: application IDs of namespaces, users, and claims that nobody checks (K52, K58, K169)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Bounds of gangs (Q16): what is beyond one is refused by name, a gang that the nodes cannot hold creates
 nothing, and large gangs are created and deleted in slices, behind other pods."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -58,14 +56,11 @@ def test_q16_a_gang_beyond_a_bound_is_refused(groups: Any, refusal: str) -> None
     assert (found.groups, found.refusal) == ((), said)
 
 
-def test_q16_what_is_exactly_at_a_bound_is_a_gang() -> None:
+def test_q16_what_is_exactly_at_a_bound_is_a_gang_and_many_wrong_items_are_few_events() -> None:
     at_bound = [gang(f"g{n}", 10_000 - 63 if n == 0 else 1) for n in range(64)]
     assert len(declared(at_bound).groups) == 64
     text = json.dumps([gang("w", 1)])
     assert declared(text + " " * (65_536 - len(text))).groups
-
-
-def test_q16_a_thousand_wrong_items_of_a_policy_are_few_events() -> None:
     found = declared([gang("w", 1)], "wrong " * 1_000)
     assert len(found.problems) == 11
     assert found.problems[-1].note.endswith("991 more items are skipped")
@@ -196,10 +191,7 @@ def test_k76_a_hard_gang_that_the_nodes_cannot_hold_fails_after_its_timeout() ->
             [gang("w", 1, nodeSelector={"gpu": "yes"})],
             "the nodes with its nodeSelector have room for 0 of the 1 members of task group 'w'",
         ),
-        (
-            [gang("a", 5), gang("b", 4)],
-            "all task groups together need 9 cpu, all nodes have 8 cpu",
-        ),
+        ([gang("a", 5), gang("b", 4)], "all task groups together need 9 cpu, all nodes have 8 cpu"),
         (
             [gang("w", 221, cpu="0")],
             "all nodes have room for 220 of the 221 members of task group 'w'",

@@ -1,8 +1,6 @@
 """A gang whose members come again: however soon, it starts whole or not at all (K200), and one whose placeholders are
 refused: a Hard one tries again until its timeout (K202)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -202,7 +200,7 @@ def test_k202_a_hard_gang_waits_for_its_placeholders_and_says_why() -> None:
     world.check()
 
 
-def test_k202_it_fails_as_at_its_timeout() -> None:
+def test_k202_it_fails_as_at_its_timeout_and_without_one_it_goes_on_trying() -> None:
     world = Quota(0).world
     world.add_gang(4, 4, policy=f"{HARD} placeholderTimeoutInSeconds=600")
     world.run(590)
@@ -210,9 +208,6 @@ def test_k202_it_fails_as_at_its_timeout() -> None:
     world.run(80)
     assert world.phases() == {"Failed": 4}
     world.check()
-
-
-def test_k202_without_a_timeout_it_goes_on_trying() -> None:
     quota = Quota(1)
     world = quota.world
     world.add_gang(4, 4, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=-1")

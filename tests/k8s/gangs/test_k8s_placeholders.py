@@ -1,7 +1,5 @@
 """The placeholder pod (K69 to K71)."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -231,14 +229,11 @@ def test_k70_a_placeholder_is_like_its_group() -> None:
     assert task_groups.differences(placeholder, group, placeholder) is None
 
 
-def test_k71_the_originator_is_found_by_the_owner() -> None:
+def test_k71_the_owner_names_the_originator_and_is_taken_over_after_a_restart() -> None:
     assert placeholders.originator_uid(seen(made())) == "uid-driver"
     assert placeholders.originator_uid(pod()) == ""
     job = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-job"}
     assert placeholders.originator_uid(pod(ownerReferences=[job])) == ""
-
-
-def test_k71_after_a_restart_the_owners_are_taken_over_as_they_are() -> None:
     before = seen(made())
     again = made(owners=before.metadata.owner_references, name="another")
     assert again["metadata"]["ownerReferences"] == made()["metadata"]["ownerReferences"]

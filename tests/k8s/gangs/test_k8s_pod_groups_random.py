@@ -1,8 +1,6 @@
 """Random PodGroups on a small cluster with the real core, watched by a witness: never is a part of a gang bound
 before the whole of it (K204)."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,9 +99,7 @@ def play(world: World, witness: Witness, step: tuple[str, str, int]) -> None:
 
 
 @given(st.lists(STEPS, max_size=30), st.integers(1, 3))
-def test_k204_no_part_of_a_gang_is_ever_bound(
-    steps: list[tuple[str, str, int]], nodes: int
-) -> None:
+def test_k204_no_part_of_a_gang_is_bound(steps: list[tuple[str, str, int]], nodes: int) -> None:
     world = WitnessedWorld.__new__(WitnessedWorld)
     world.witness = witness = Witness(world)
     world.__init__()  # type: ignore[misc]

@@ -1,7 +1,5 @@
 """PodGroups and the API server: which version it has, what is read and written, and the rights for it (K204, K205)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

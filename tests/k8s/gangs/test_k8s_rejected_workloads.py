@@ -1,7 +1,5 @@
 """A workload that cannot be scheduled says so on its pods, and does not make a heap of them (K60, K88)."""
 
-from __future__ import annotations
-
 import pytest
 from k8s_queues import STRICT
 from k8s_world import World, cluster

@@ -1,8 +1,6 @@
 """Why a pod waits, as its condition tells autoscalers: Unschedulable where more nodes would help,
 SchedulingSkipped where a quota stops it (K155). Shim and core in one process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

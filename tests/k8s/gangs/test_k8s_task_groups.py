@@ -1,7 +1,5 @@
 """Task groups and the policy of a gang (K61 to K68)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -93,7 +91,7 @@ def test_k61_a_definition_with_every_field() -> None:
     assert found.group("Driver") is None
 
 
-def test_k61_names_match_without_regard_to_case_also_inside() -> None:
+def test_k61_names_match_in_any_case_the_last_spelling_counts_and_null_is_absent() -> None:
     found = declared(
         '[{"NAME": "g", "MinMember": 2, "minresource": {"CPU": "1", "cpu": "2"}, '
         '"Tolerations": [{"Key": "a", "OPERATOR": "Exists"}], '
@@ -112,9 +110,6 @@ def test_k61_names_match_without_regard_to_case_also_inside() -> None:
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}
         }
     }
-
-
-def test_k61_the_last_of_several_spellings_counts_and_null_is_absent() -> None:
     found = declared(
         '[{"name": "a", "Name": "b", "minMember": 1, "minResource": {"cpu": null, "memory": " 1 "},'
         ' "labels": null, "tolerations": null, "nodeSelector": {"a": null}}]'
@@ -129,7 +124,7 @@ def test_k61_the_last_of_several_spellings_counts_and_null_is_absent() -> None:
     assert one.affinity is None
 
 
-def test_k61_unknown_fields_are_ignored_with_a_warning() -> None:
+def test_k61_k66_what_is_no_gang_and_what_only_warns() -> None:
     found = declared([group(maxMember=9, tolerations=[{"kye": "a", "operator": "Exists"}])])
     assert [each.name for each in found.groups] == ["workers"]
     (problem,) = found.problems
@@ -137,9 +132,6 @@ def test_k61_unknown_fields_are_ignored_with_a_warning() -> None:
         f"annotation {DOMAIN}task-groups: ignored: item 0.'maxMember', item 0.tolerations[0].'kye'"
     )
     assert list(found.groups[0].tolerations) == [{"operator": "Exists"}]
-
-
-def test_k61_k66_without_groups_or_gang_scheduling_there_is_no_gang() -> None:
     for text in ("", "[]", "null"):
         assert declared(text) == TaskGroups()
     assert task_groups.read(pod(), SETTINGS) == TaskGroups()
@@ -207,13 +199,10 @@ def test_k62_k63_with_an_error_the_pods_run_without_a_gang(definition: Any, why:
     assert refusal(definition).startswith(why)
 
 
-def test_k62_the_largest_sum_is_no_error() -> None:
+def test_k62_k64_the_placeholders_ask_for_all_members_and_the_largest_sum_is_no_error() -> None:
     found = declared([group("a", 1, minResource={"memory": INT64_MAX})])
     assert found.problems == ()
     assert placeholder_ask(found.groups) == {"memory": INT64_MAX, "pods": 1}
-
-
-def test_k64_the_placeholders_ask_for_all_members_of_all_groups() -> None:
     found = declared(
         [
             group("a", 3, minResource={"cpu": "0.5", "memory": "1Gi"}),
@@ -226,9 +215,6 @@ def test_k64_the_placeholders_ask_for_all_members_of_all_groups() -> None:
         "nvidia.com/gpu": 4,
         "pods": 5,
     }
-
-
-def test_the_same_definition_is_read_once() -> None:
     assert declared([group()]) is declared([group()])
 
 
@@ -261,6 +247,8 @@ def test_k67_timeout_and_style(parameters: str, policy: Policy) -> None:
         (TIMEOUT + "9" * 5000, Policy(), "is not a whole number"),
         ("gangSchedulingStyle Hard", Policy(), "'gangSchedulingStyle' is not key=value"),
         (f"{TIMEOUT}3=4", Policy(), "'placeholderTimeoutInSeconds=3=4' is not"),
+        (f"{TIMEOUT}31536001", Policy(), "'31536001' is more than 31536000, the default is used"),
+        (f"{TIMEOUT}{2**63 - 1}", Policy(), "is more than 31536000, the default is used"),
         (f"{TIMEOUT}3  {HARD}", Policy("Hard", 3), "'' is not key=value"),
     ],
 )

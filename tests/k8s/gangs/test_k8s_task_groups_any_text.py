@@ -1,7 +1,5 @@
 """Whatever users write: nothing raises, each reading is the same again, and the messages can be made."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

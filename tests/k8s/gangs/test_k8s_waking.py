@@ -2,8 +2,6 @@
 nothing that it counts (K110). Here the core decides only after a message or when a timer of its own is due, as
 its thread does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Affinity and anti-affinity between pods (K126 to K128)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

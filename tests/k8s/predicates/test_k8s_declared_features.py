@@ -1,8 +1,6 @@
 """Constraints that select nothing, and features that nodes declare (K210). The random histories compare both with
 a reference that looks at everything anew (``naive_predicates``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

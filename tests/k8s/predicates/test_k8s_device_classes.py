@@ -1,8 +1,6 @@
 """Devices that a DeviceClass serves by the name of an extended resource: only the default scheduler places them
 (K207)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What a gang does when a node that it uses is not ready or is gone, as docs/kubernetes.md tells it."""
 
-from __future__ import annotations
-
 import pytest
 from k8s_queues import WHOLE
 from k8s_world import World, cluster, gang

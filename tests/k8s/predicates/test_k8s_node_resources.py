@@ -4,8 +4,6 @@ The judge counts pods as the reference of ``test_k8s_resizes`` does, so it share
 or the core.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Any

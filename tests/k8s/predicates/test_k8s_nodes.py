@@ -1,7 +1,5 @@
 """Nodes, foreign pods and resizes as the core hears of them (K85, K91 to K97, T13)."""
 
-from __future__ import annotations
-
 from k8s_world import OURS, World, cluster
 from msgspec.structs import replace
 
@@ -20,17 +18,12 @@ def node_actions(world: World) -> list[str]:
     ]
 
 
-def test_k94_a_node_is_created_closed_and_opened() -> None:
-    world = World()
-    world.run(1)
-    world.add_node("n1")
+def test_k94_t13_a_node_is_created_closed_and_opened_and_nothing_is_bound_while_it_is_cordoned(
+    world: World,
+) -> None:
     world.run(1)
     assert node_actions(world) == ["CREATE_DRAIN", "DRAIN_TO_SCHEDULABLE"]
     assert [each.reason for each in world.records] == ["NodeAccepted"]
-
-
-def test_t13_nothing_is_bound_to_a_cordoned_node(world: World) -> None:
-    world.run(1)
     world.cordon("n1")
     pod = world.add_pod("a", "app", duration=10)
     world.run(5)

@@ -1,7 +1,5 @@
 """Predicates: what is asked in which order, and the filters of names, labels, taints and ports (K115 to K126)."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -283,18 +281,15 @@ def taken() -> SmallCluster:
 PORT_80 = containers(PORT)
 
 
-def test_k123_the_reason_names_the_port_also_on_the_hosts_network(taken: SmallCluster) -> None:
+def test_k123_the_reason_names_the_port_and_sidecars_have_ports(taken: SmallCluster) -> None:
     taken.pod("other", "n1", containers=PORT_80)
     assert taken.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
     taken.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
-    assert taken.allows("p") == ""
-
-
-def test_k123_sidecars_have_ports_and_other_init_containers_do_not(taken: SmallCluster) -> None:
+    assert taken.allows("p") == "", "also on the host's network"
     sidecar = containers(PORT, restartPolicy="Always")
     taken.pod("other", "n1", initContainers=sidecar + containers({**PORT, "hostPort": 81}))
     taken.pod("q", containers=containers({**PORT, "hostPort": 81}))
-    assert (taken.allows("p"), taken.allows("q")) == ("", "n1")
+    assert (taken.allows("p"), taken.allows("q")) == ("", "n1"), "other init containers do not"
 
 
 def test_k123_two_containers_of_one_pod_may_name_the_same_port(taken: SmallCluster) -> None:
@@ -324,7 +319,7 @@ def test_k123_a_port_is_taken_by_assumed_pods_until_the_last_is_gone(taken: Smal
 WEB, DB = {"app": "web"}, {"app": "db"}
 
 
-def test_k117_the_first_index_after_which_all_filters_pass() -> None:
+def test_k117_the_first_index_after_which_all_filters_pass_and_victims_passed_over() -> None:
     cluster = SmallCluster(n1={}, n2={})
     for name, labels in (("v0", DB), ("v1", WEB), ("v2", DB)):
         cluster.pod(name, "n1", labels=labels)
@@ -337,6 +332,14 @@ def test_k117_the_first_index_after_which_all_filters_pass() -> None:
     assert ask("p", "n1", victims, 3) is None
     assert ask("p", "n1", ["v0", "v2"], 0) is None
     assert ask("p", "n1", [], 0) is None
+    cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"})
+    cluster.pod("far", "a2", labels=WEB)
+    cluster.pod("p", affinity=apart(term("zone")))
+    ask = cluster.cache.preemption_predicates
+    assert ask("p", "a1", ["x", "far"], 0) is None
+    cluster.pod("v", "a1", labels=DB)
+    cluster.pod("q", affinity=apart(term(selector={"matchLabels": DB})))
+    assert ask("q", "a1", ["x", "far", "v"], 0) == 2
 
 
 def test_k117_counters_of_the_domain_are_lowered_and_who_is_wanted_near_must_not_go() -> None:
@@ -365,17 +368,6 @@ def test_k117_ports_and_the_anti_affinity_of_a_victim_go_with_it() -> None:
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == ""
     assert cluster.cache.preemption_predicates("p", "n1", ["v"], 0) == 0
-
-
-def test_k117_victims_that_are_unknown_or_elsewhere_are_passed_over() -> None:
-    cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"})
-    cluster.pod("far", "a2", labels=WEB)
-    cluster.pod("p", affinity=apart(term("zone")))
-    ask = cluster.cache.preemption_predicates
-    assert ask("p", "a1", ["x", "far"], 0) is None
-    cluster.pod("v", "a1", labels=DB)
-    cluster.pod("q", affinity=apart(term(selector={"matchLabels": DB})))
-    assert ask("q", "a1", ["x", "far", "v"], 0) == 2
 
 
 def test_k117_all_is_as_before_afterwards() -> None:

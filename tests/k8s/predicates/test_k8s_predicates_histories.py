@@ -1,7 +1,5 @@
 """Random histories: what the counters answer is what a look at all pods would (K119 to K128, K136)."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from random import Random

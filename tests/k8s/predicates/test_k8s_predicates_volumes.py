@@ -1,7 +1,5 @@
 """Volumes: claims, zones, disks and limits (K88, K129 to K132)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -167,19 +165,13 @@ def test_k129_a_class_may_be_for_some_nodes(cluster: Storage) -> None:
         ({"capacity": "100Gi", "nodeTopology": None}, ""),
     ],
 )
-def test_k129_a_driver_may_tell_how_much_room_it_has(
-    cluster: Storage, capacity: Json, allowed: str
-) -> None:
+def test_k129_a_driver_may_tell_its_room(cluster: Storage, capacity: Json, allowed: str) -> None:
     cluster.storage_class("fast")
     cluster.claim(storage_class="fast", spec={"resources": {"requests": {"storage": "10Gi"}}})
     assert cluster.allows("p") == "n1 n2"
     cluster.set("CSIDriver", "disk.csi", spec={"storageCapacity": True})
     assert cluster.allows("p") == ""
-    fields = {
-        "storageClassName": "fast",
-        "nodeTopology": {"matchLabels": {ZONE: "a"}},
-        **capacity,
-    }
+    fields = {"storageClassName": "fast", "nodeTopology": {"matchLabels": {ZONE: "a"}}, **capacity}
     cluster.set("CSIStorageCapacity", "c", metadata={"namespace": "system"}, **fields)
     assert cluster.allows("p") == allowed
     cluster.remove("CSIStorageCapacity", "c", metadata={"namespace": "system"})
@@ -266,9 +258,7 @@ RBD = {"rbd": {"monitors": ["a", "b"], "image": "i"}}
         (RBD, {"rbd": {"monitors": ["a"], "image": "j"}}, None),
     ],
 )
-def test_k131_a_disk_of_the_old_kinds_has_one_pod_a_node(
-    there: Json, asked: Json, kind: str | None
-) -> None:
+def test_k131_an_old_disk_has_one_pod_a_node(there: Json, asked: Json, kind: str | None) -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("other", "n1", volumes=[{"name": "v", **there}])
     cluster.pod("p", volumes=[{"name": "v", **asked}])
@@ -317,27 +307,23 @@ def test_k132_a_node_can_have_so_many_volumes_of_a_driver(limited: Limited) -> N
     assert limited.allows("p") == "n1 n2"
 
 
-def test_k132_a_volume_that_is_there_already_is_not_one_more(limited: Limited) -> None:
+def test_k132_volumes_that_are_there_or_attached_or_still_to_be_made(limited: Limited) -> None:
     limited.bound("x")
     limited.use("q", "x", "data", node="n1")
+    assert limited.allows("p") == "n1 n2", "one that is there already is not one more"
+    limited.cache.remove_pod("q")
+    limited.bound("y")
+    for name in ("x", "y"):
+        spec = {"nodeName": "n1", "source": {"persistentVolumeName": f"v-{name}"}}
+        limited.set("VolumeAttachment", name, spec=spec)
+    assert limited.allows("p") == "n2", "attached ones without a pod count"
+    limited.remove("VolumeAttachment", "x")
     assert limited.allows("p") == "n1 n2"
-
-
-def test_k132_volumes_that_are_still_to_be_made_count(limited: Limited) -> None:
+    limited.remove("VolumeAttachment", "y")
     for name in ("x", "y", "data"):
         limited.claim(name, storage_class="fast")
     limited.use("q", "x", "y", node="n1")
-    assert limited.allows("p") == "n2"
-
-
-def test_k132_attached_volumes_without_a_pod_count(limited: Limited) -> None:
-    for name in ("x", "y"):
-        limited.bound(name)
-        spec = {"nodeName": "n1", "source": {"persistentVolumeName": f"v-{name}"}}
-        limited.set("VolumeAttachment", name, spec=spec)
-    assert limited.allows("p") == "n2"
-    limited.remove("VolumeAttachment", "x")
-    assert limited.allows("p") == "n1 n2"
+    assert limited.allows("p") == "n2", "those that are still to be made count"
 
 
 @pytest.mark.parametrize("driver", ["free.csi", "unknown.csi", "disk.csi"])
@@ -358,9 +344,6 @@ def test_k88_claims_that_keep_a_pod_from_being_asked_for(cluster: Storage) -> No
     assert cluster.cache.claim_problems("p") == ["the claim data does not exist"]
     cluster.pod("plain")
     assert cluster.cache.claim_problems("plain") == cluster.cache.claim_problems("unknown") == []
-
-
-def test_k88_the_claim_of_an_ephemeral_volume_has_the_names_of_both(cluster: Storage) -> None:
     cluster.pod("e", volumes=[{"name": "scratch", "ephemeral": {}}])
     cluster.storage_class("fast")
     assert cluster.cache.claim_problems("e") == ["the claim e-scratch does not exist"]

@@ -1,7 +1,5 @@
 """A core that knows the refused nodes decides as one that asks the cache about each node (K99, K115, K137)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter

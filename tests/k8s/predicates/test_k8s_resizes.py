@@ -1,8 +1,6 @@
 """What is in force while a pod is resized, beside a plain reference, and what is told of a resize that takes
 the queue beyond its quota (K85, K209)."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 
@@ -17,13 +15,7 @@ from msgspec.structs import replace
 
 from quadriga.core.scheduler import Scheduler
 from quadriga.k8s.conversion.resources import may_differ, of_pod
-from quadriga.k8s.objects import (
-    ContainerStatus,
-    Pod,
-    PodCondition,
-    PodStatus,
-    ResourceRequirements,
-)
+from quadriga.k8s.objects import ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
 
 NAMES = ("cpu", "memory", "hugepages-2Mi", "example.com/nic")
 AS_A_WHOLE = ("cpu", "memory", "hugepages-2Mi")

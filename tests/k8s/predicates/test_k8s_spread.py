@@ -1,7 +1,5 @@
 """Topology spread (K125)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -95,8 +93,7 @@ def test_k125_taints_make_no_difference_unless_they_are_honored(cluster: SmallCl
 
 
 @pytest.mark.parametrize(
-    ("domains", "allowed"),
-    [(None, "a1 a2 b1 c1"), (1, "a1 a2 b1 c1"), (3, "a1 a2 b1 c1"), (4, "")],
+    ("domains", "allowed"), [(None, "a1 a2 b1 c1"), (1, "a1 a2 b1 c1"), (3, "a1 a2 b1 c1"), (4, "")]
 )
 def test_k125_with_fewer_domains_than_wanted_the_minimum_is_zero(
     cluster: SmallCluster, domains: int | None, allowed: str

@@ -1,7 +1,5 @@
 """Volumes that are there already, made by hand: which one a claim gets (K102, K103, K129)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Claims are bound before their pod (K102, K103, K150), by a scripted provisioner or to a volume that is there."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -420,9 +418,13 @@ def made() -> Storage:
     return storage
 
 
-async def test_k102_the_volume_is_told_its_claim(made: Storage) -> None:
-    assert await bind(made, pod("a")) is None
-    ((name, change),) = made.patches
+async def test_k102_the_pod_waits_for_the_controller(made: Storage) -> None:
+    made.provision = lambda name: None
+    async with binding(made, pod("a")) as (_, task):
+        ((name, change),) = made.patches
+        assert not task.done()
+        made.bind("a", "v")
+        assert await task is None
     assert name == "v"
     assert change["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
     assert change["spec"]["claimRef"] == {
@@ -431,15 +433,6 @@ async def test_k102_the_volume_is_told_its_claim(made: Storage) -> None:
         "kind": "PersistentVolumeClaim",
         "resourceVersion": "1",
     }
-
-
-async def test_k102_the_pod_waits_for_the_controller(made: Storage) -> None:
-    made.provision = lambda name: None
-    async with binding(made, pod("a")) as (_, task):
-        assert len(made.patches) == 1
-        assert not task.done()
-        made.bind("a", "v")
-        assert await task is None
 
 
 async def test_k102_a_volume_that_a_user_has_set_aside_stays_marked_so(made: Storage) -> None:

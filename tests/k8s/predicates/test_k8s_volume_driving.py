@@ -1,7 +1,5 @@
 """Claims in the driver: when storage is watched, who is looked at again, and the bind that comes after."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

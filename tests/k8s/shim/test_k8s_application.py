@@ -1,7 +1,5 @@
 """Applications: who makes one, how they end and start anew, quotas, conditions (K26 to K60, K153 to K156, T17)."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """K176: once a minute the watch, the cache and the core are compared. What differs twice is told and mended."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

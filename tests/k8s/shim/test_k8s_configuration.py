@@ -1,7 +1,5 @@
 """Settings that change, and the lease (K11, K47 to K49, K142, K144, K151, K152, T16)."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from k8s_queues import DEFAULT, SMALL, queues

@@ -1,8 +1,6 @@
 """The shim's tables: every row, every illegal pair, and what ours does where the reference is wrong (K27 to
 K39)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Messages to the core (K6, K8, K45, K46, K87, K91, K93, K94)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any
@@ -221,9 +219,7 @@ def test_k87_k66_an_ask() -> None:
         ("-5m", None, {"expected.runtime": "-300"}),
     ],
 )
-def test_q11_a_pod_tells_its_expected_run_time(
-    text: str, bound: int | None, tags: dict[str, str]
-) -> None:
+def test_q11_a_pod_tells_its_run_time(text: str, bound: int | None, tags: dict[str, str]) -> None:
     spec = {"activeDeadlineSeconds": bound} if bound else {}
     annotations = {"quadriga/expected-runtime": text} if text else {}
     one = pod(labels={APP_ID: "app-1"}, annotations=annotations, spec=spec)

@@ -1,7 +1,5 @@
 """Quantities against the published grammar (K86)."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal, localcontext
 from fractions import Fraction

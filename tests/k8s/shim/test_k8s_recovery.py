@@ -1,7 +1,5 @@
 """T9: the shim and the core are killed at every write and at every message, and start anew (K139 to K152)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """What a pod needs and a node offers (K82 to K85, K94)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quadriga.k8s.conversion.quantities import INT64_MAX

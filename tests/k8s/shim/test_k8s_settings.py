@@ -1,7 +1,5 @@
 """The settings of the shim, from two ConfigMaps (K47 to K51)."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 from dataclasses import fields, replace

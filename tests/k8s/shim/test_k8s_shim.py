@@ -1,8 +1,6 @@
 """Random histories of a cluster, with faults, kills and strangers: in the end everything has run, once, and
 the core counts what is there."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Asks as allocations without a node, the form of SI 1.6 (K8): the shim and the core do the same with both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

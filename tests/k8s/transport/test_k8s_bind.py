@@ -1,7 +1,5 @@
 """Allocation to bind: every answer, and what follows from it (K98 to K114, T11, T15)."""
 
-from __future__ import annotations
-
 from k8s_queues import queues
 from k8s_world import World, cluster, failed
 

@@ -110,9 +110,7 @@ async def ask(url: str, times: int = 1) -> list[Any]:
         (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
     ],
 )
-async def test_k191_each_reply_leaves_its_connection_open(
-    reply: bytes, expected: tuple[int, bytes]
-) -> None:
+async def test_k191_a_reply_keeps_its_connection(reply: bytes, expected: tuple[int, bytes]) -> None:
     async with server(reply, LENGTH) as found:
         assert await ask(found.url, 2) == [expected, (201, b"hello")]
         assert found.connections == 1
@@ -157,13 +155,10 @@ async def test_what_is_no_reply_and_what_ends_too_early_is_an_error(reply: bytes
             await ask(found.url)
 
 
-async def test_a_reply_may_end_with_its_connection() -> None:
+async def test_a_reply_may_end_with_its_connection_and_none_ends_after_its_time() -> None:
     async with server(b"HTTP/1.1 200 OK\r\n\r\nall of it") as found:
         found.closes_after_reply = True
         assert await ask(found.url) == [(200, b"all of it")]
-
-
-async def test_a_request_without_a_reply_ends_after_its_time_and_so_does_its_connection() -> None:
     async with server(b"") as found, connected(found) as connections:
         with pytest.raises(Broken, match="no answer in time"):
             await connections.exchange("GET", REQUEST, 0.02)
@@ -341,9 +336,7 @@ async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("secure", [False, True])
-async def test_a_body_that_is_not_sent_at_once(
-    secure: bool, certificate: tuple[Path, Path]
-) -> None:
+async def test_a_body_not_sent_at_once(secure: bool, certificate: tuple[Path, Path]) -> None:
     body = bytes(range(256)) * (1 << 14)
     got: list[bytes] = []
     closed = asyncio.Event()

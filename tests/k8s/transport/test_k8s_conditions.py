@@ -1,7 +1,5 @@
 """The condition PodScheduled=False: what is written, when, how often, and what is left alone."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,16 +10,7 @@ from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
 from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH
 from quadriga.k8s.writers.condition_writer import ConditionWriter
-from tests.k8s.virtual_time import (
-    ScriptedServer,
-    at_work,
-    clock,
-    hearing,
-    run,
-    seconds,
-    virtual,
-    wall,
-)
+from tests.k8s import virtual_time
 
 UNSCHEDULABLE, SKIPPED = "Unschedulable", "SchedulingSkipped"
 
@@ -34,7 +23,7 @@ def waits(number: int = 1, reason: str = UNSCHEDULABLE, message: str = "no room"
     return SetCondition(pod(number), reason, message)
 
 
-class Server(ScriptedServer):
+class Server(virtual_time.ScriptedServer):
     """Patches conditions. 422 is the answer of a server for another UID."""
 
     refusal = b'{"message": "metadata.uid: Invalid value: field is immutable"}'
@@ -56,7 +45,9 @@ def writer_of(
     server: Server, current: dict[str, PodCondition] | None = None, **more: Any
 ) -> ConditionWriter:
     found = (current or {}).get
-    return ConditionWriter(server, current=found, clock=clock, wall=wall, **more)
+    return ConditionWriter(
+        server, current=found, clock=virtual_time.clock, wall=virtual_time.wall, **more
+    )
 
 
 def played(server: Server, *steps: SetCondition | str | float, **more: Any) -> ConditionWriter:
@@ -68,9 +59,9 @@ def played(server: Server, *steps: SetCondition | str | float, **more: Any) -> C
         def hear(step: SetCondition | str) -> None:
             writer.drop(step) if isinstance(step, str) else writer.set(step)
 
-        return await hearing(writer, hear, steps)
+        return await virtual_time.hearing(writer, hear, steps)
 
-    return run(play())
+    return virtual_time.run(play())
 
 
 def test_k156_the_patch_names_the_condition_and_nothing_else() -> None:
@@ -133,14 +124,14 @@ def test_k157_what_waits_is_written_in_turn_fifty_a_second_unless_the_pod_is_bou
     assert server.pods == ["web-80"]
 
 
-@virtual
+@virtual_time.virtual
 async def test_k157_a_bind_can_wait_for_the_patch_that_is_under_way() -> None:
-    async with at_work(writer_of(server := Server(takes_s=5))) as writer:
+    async with virtual_time.at_work(writer_of(server := Server(takes_s=5))) as writer:
         writer.set(waits())
         await asyncio.sleep(1)
         writer.set(waits(reason=SKIPPED))  # waits for the patch, and is dropped
         await writer.settled(pod())
-        assert seconds() == pytest.approx(5)
+        assert virtual_time.seconds() == pytest.approx(5)
         await writer.settled(pod())  # nothing to wait for
         await asyncio.sleep(60)
     assert len(server.requests) == 1
@@ -162,14 +153,13 @@ def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
     assert not writer._pods
 
 
-def test_a_server_that_is_down_is_asked_less_and_less_often() -> None:
+def test_a_server_that_is_down_is_asked_less_often_and_a_refused_patch_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = Server([None, 500, 429, None])
     writer = played(server, waits(), 300)
     assert server.times == [0, 1, 3, 7, 15]
     assert writer.counts["written"] == 1
-
-
-def test_a_refused_patch_is_not_repeated_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([403, 403])
     writer = played(server, waits(1), waits(2), 300)
     assert len(server.requests) == 2
@@ -187,7 +177,7 @@ class Explainer:
     asked: list[str] = field(default_factory=list)
 
     async def __call__(self, pod: PodRef) -> str | None:
-        now = int(seconds())
+        now = int(virtual_time.seconds())
         self.asked.append(pod.name)
         await asyncio.sleep(self.takes_s)
         return f"explained at {now // self.step_s * self.step_s}"

@@ -1,7 +1,5 @@
 """The port for probes and Prometheus (K16)."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lease: who leads, for how long, and when a leader has to end (K11)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How many requests are sent: a second, at once, at a time, and when the server asks for a pause (K13)."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

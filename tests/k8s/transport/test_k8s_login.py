@@ -1,7 +1,5 @@
 """Where the API server is and as whom: kubeconfigs, service accounts, tokens that rotate (K191)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

@@ -1,7 +1,5 @@
 """A reflector: lists in pages, watches, and all the ways in which they end (K19 to K25)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

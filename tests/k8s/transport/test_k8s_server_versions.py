@@ -1,7 +1,5 @@
 """K211: what the programs of a control plane want is chosen by their version. No server is needed here."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Work for one object that grows with the cluster is done in slices, and others have their turn (Q16)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A process that stands by: ready as soon as it could take over, and only then (K11, K16)."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Writes to pods: binds, creates, deletes, patches, and what decides when an answer is missing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -134,7 +132,7 @@ async def test_k107_k51_the_waits_are_exact_and_then_it_has_failed() -> None:
     assert list(bind_waits(0)) == []
 
 
-async def test_k107_nine_failures_are_one_too_many_and_eight_are_not() -> None:
+async def test_k107_eight_failures_are_not_too_many() -> None:
     async with writer(pod("p")) as w:
         w.api.fault(BINDING, *[500] * 8)
         w.api.fault("GET /p", 500)  # the pod is not read, and the bind is tried again
@@ -253,12 +251,9 @@ async def test_k112_a_delete_carries_the_uid_and_the_grace_period(grace: dict[st
         assert options["preconditions"] == {"uid": "uid-p"}
         assert options.get("gracePeriodSeconds") == grace.get("grace"), "or the pod's own"
         assert not w.api.pods
-
-
-async def test_k112_another_pod_of_that_name_stays() -> None:
     async with writer(pod("p", uid="other")) as w:
         await w.do(Delete(P))
-        assert list(w.api.pods) == ["p"]
+        assert list(w.api.pods) == ["p"], "another pod of that name stays"
         assert w.time.slept == []
 
 
@@ -289,9 +284,7 @@ async def test_k113_a_preempted_pod_is_told_why_first_but_not_for_long() -> None
         assert not w.api.pods
 
 
-async def test_q16_writes_to_placeholders_wait_their_turn_and_a_creation_that_waits_is_cancelled() -> (
-    None
-):
+async def test_q16_writes_to_placeholders_wait_and_a_creation_that_waits_is_cancelled() -> None:
     def create(number: int) -> Create:
         metadata = MANIFEST["metadata"] | {"name": f"tg-{number}"}
         return Create("app", "workers", MANIFEST | {"metadata": metadata})

@@ -1,7 +1,5 @@
 """The admission webhook before a real API server (T19): the table of decisions, and what happens without it."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import http.client
@@ -307,9 +305,7 @@ def stated(before: Object, after: Object, case: Case) -> dict[str, Any]:
 # -- changes ---------------------------------------------------------------------------------------
 
 
-def test_t19_the_user_of_a_pod_cannot_be_changed(
-    webhook: Running, namespace: str, write: Write
-) -> None:
+def test_t19_a_pods_user_cannot_be_changed(webhook: Running, namespace: str, write: Write) -> None:
     path = path_of("Pod", namespace)
     status, made = write("POST", path, pod("one"))
     assert status == 201
@@ -323,9 +319,7 @@ def test_t19_the_user_of_a_pod_cannot_be_changed(
     assert write("PATCH", f"{path}/one", {"metadata": {"labels": {"a": "b"}}})[0] == 200
 
 
-def test_t19_a_job_runs_as_the_user_who_made_it(
-    cluster: Cluster, webhook: Running, write: Write
-) -> None:
+def test_t19_a_job_runs_as_its_maker(cluster: Cluster, webhook: Running, write: Write) -> None:
     """The controller creates the pods, and its claim is believed."""
     template = {"metadata": {}, "spec": {**pod("x")["spec"], "restartPolicy": "Never"}}
     # The controller manager of the tests is an administrator, and no service account.
@@ -369,9 +363,7 @@ def test_t19_a_wrong_configuration_is_denied(webhook: Running, write: Write) -> 
     assert (status, "service.volumeBindTimeout" in message) == (403, True)
 
 
-def test_t19_a_controller_may_claim_and_others_may_not(
-    webhook: Running, namespace: str, write: Write
-) -> None:
+def test_t19_only_controllers_may_claim(webhook: Running, namespace: str, write: Write) -> None:
     path = path_of("Pod", namespace)
     status, made = write("POST", path, pod("one", **{USER_INFO: BOB}), CONTROLLER)
     assert status == 201

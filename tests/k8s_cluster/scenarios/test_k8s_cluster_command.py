@@ -1,8 +1,6 @@
 """``quadriga kubernetes`` as a process, with the account of the manifests; and the commands of
 docs/kubernetes.md, as they stand there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -87,9 +85,7 @@ def phases(present: list[Object]) -> set[str]:
     return {each["status"].get("phase", "") for each in present}
 
 
-def test_the_first_gang_runs_as_the_page_says(
-    cluster: Cluster, start: Callable[..., Quadriga]
-) -> None:
+def test_the_first_gang_runs_as_told(cluster: Cluster, start: Callable[..., Quadriga]) -> None:
     cluster.kubelet(count=3)
     command = start()
     shell(cluster.plane, "sh", "-euc", blocks()["gang"])

@@ -1,7 +1,5 @@
 """The API server dies, forgets, loses answers; a remote core is killed or cut off. No pod suffers."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Jobs and gangs on a real control plane, from their manifests to the end of their books."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -57,9 +55,7 @@ def test_t2_a_gang_of_two_groups_starts_together(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(("text", "held"), [("", 0), (WHOLE, 2)], ids=["default", "whole"])
-def test_t3_a_soft_gang_without_room_runs_one_by_one(
-    cluster: Cluster, text: str, held: int
-) -> None:
+def test_t3_a_soft_gang_without_room_runs_singly(cluster: Cluster, text: str, held: int) -> None:
     told = cluster.history("Event")
     local = cluster.kubelet(node("small", cpu="4"))
     cluster.admin.create(queues(text))

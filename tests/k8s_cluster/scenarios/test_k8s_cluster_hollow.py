@@ -1,7 +1,5 @@
 """On nodes of Kubernetes' own kubelet (kubemark): it runs pods without containers, and ends them as always."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,10 +16,7 @@ COUNT = 3
 
 @pytest.fixture
 def hollow_nodes(
-    control_plane: ControlPlane,
-    empty: None,
-    tmp_path: Path,
-    history: Callable[[str], History],
+    control_plane: ControlPlane, empty: None, tmp_path: Path, history: Callable[[str], History]
 ) -> Iterator[None]:
     """Nodes of one core each. They begin one after another: every kubelet makes the socket of its runtime
     at the same path, and must have found it before the next one does."""

@@ -4,8 +4,6 @@ Each kind of step is a place to die, before the first of its kind or after the l
 in this process, with an API server of their own, die at every single step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,9 +234,7 @@ START = (
 )
 
 
-def test_t9_killed_again_while_it_starts(
-    cluster: Cluster, proxy: FaultProxy, killer: Killer
-) -> None:
+def test_t9_killed_again_at_its_start(cluster: Cluster, proxy: FaultProxy, killer: Killer) -> None:
     """A gang runs, another one waits for room, and others use a part of it."""
     cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"))
     cluster.create(foreign("other", "a", cpu="1"))

@@ -1,7 +1,5 @@
 """Several schedulers, of which one leads: it is frozen, it is killed (T22)."""
 
-from __future__ import annotations
-
 import time
 
 from fault_proxy import FaultProxy
@@ -24,9 +22,7 @@ def bound(present: list[Object]) -> set[str]:
     return {each["metadata"]["name"] for each in present if each["spec"].get("nodeName")}
 
 
-def test_t22_the_leader_is_frozen_and_the_next_one_is_killed(
-    cluster: Cluster, proxy: FaultProxy
-) -> None:
+def test_t22_the_leader_is_frozen_and_the_next_killed(cluster: Cluster, proxy: FaultProxy) -> None:
     cluster.kubelet(node("a", cpu="4"))
     first = cluster.quadriga(lease=True, server=proxy.url, checked=False)
     others = [cluster.quadriga(lease=True, ready=False, checked=False) for _ in range(2)]

@@ -1,8 +1,6 @@
 """A node dies under a gang that runs, and a scheduler is replaced by its next version, as docs/kubernetes.md
 tells both."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -85,9 +83,7 @@ def patience(seconds: int) -> list[Object]:
     ]
 
 
-def test_a_node_dies_under_a_gang_that_runs(
-    cluster: Cluster, heartbeats: Callable[..., Heartbeats]
-) -> None:
+def test_a_node_dies_under_a_gang(cluster: Cluster, heartbeats: Callable[..., Heartbeats]) -> None:
     """A Job of three members, each of which fills a node. The node of one sends no heartbeat any more: the member
     is evicted, the Job makes another one, and that goes to a node that is there. The other two run on."""
     local = cluster.kubelet(*(node(name, cpu="4") for name in "abc"))

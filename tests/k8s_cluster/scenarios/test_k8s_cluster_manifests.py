@@ -1,7 +1,5 @@
 """The manifests on a real API server, and what their account may do: no more than is needed, and enough."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import subprocess
@@ -51,9 +49,7 @@ def installed(control_plane: ControlPlane, admin: PlainClient) -> Iterator[str]:
     kubectl(control_plane, "delete", "-k", FOLDER, "--wait=false")
 
 
-def test_the_server_takes_every_object_as_it_is(
-    control_plane: ControlPlane, installed: str
-) -> None:
+def test_the_server_takes_each_object_as_it_is(control_plane: ControlPlane, installed: str) -> None:
     assert "deployment.apps/quadriga created" in installed
     assert "configmap/yunikorn-configs created" in installed
     again = kubectl(control_plane, "apply", "-k", FOLDER)
@@ -115,9 +111,7 @@ def as_account(control_plane: ControlPlane, work: Callable[[Client], Awaitable[N
 
     async def run() -> None:
         login = log_in(
-            str(control_plane.kubeconfig("quadriga")),
-            clock=time.monotonic_ns,
-            wall=time.time_ns,
+            str(control_plane.kubeconfig("quadriga")), clock=time.monotonic_ns, wall=time.time_ns
         )
         async with Client(login, Limits(100, 100, 8, clock=time.monotonic_ns)) as client:
             await work(client)

@@ -46,9 +46,7 @@ partitions:
 """
 
 
-def test_t12_the_stock_scheduler_places_pods_beside_us(
-    cluster: Cluster, stock_scheduler: None
-) -> None:
+def test_t12_the_stock_scheduler_works_beside_us(cluster: Cluster, stock_scheduler: None) -> None:
     """Two schedulers that fill one node at the same moment cannot know of each other. So both spread their
     pods, which leaves room on every node, and the rest of the room is ours alone to fill."""
     count, slots = 1000, 20 * 110
@@ -225,9 +223,7 @@ def web(count: int, **spec: object) -> list[Object]:
 TOLERATED = [{"key": "owner", "operator": "Equal", "value": "team", "effect": "NoSchedule"}]
 
 
-def test_t14_replicas_that_avoid_each_other_in_one_batch(
-    cluster: Cluster, three_zones: ProcessKubelet
-) -> None:
+def test_t14_replicas_apart_in_one_batch(cluster: Cluster, three_zones: ProcessKubelet) -> None:
     # They are all there before the scheduler is, which so decides on them in one batch.
     cluster.create(*web(4, affinity=affinity("podAntiAffinity", {"app": "web"}, HOST)))
     scheduler = cluster.quadriga()

@@ -1,7 +1,5 @@
 """Preemption: victims are marked, deleted, and whom it was for runs on their node (T15)."""
 
-from __future__ import annotations
-
 from manifests import GUARANTEED, bound, condition, pod, queues
 from plain_client import History
 from process_kubelet import node

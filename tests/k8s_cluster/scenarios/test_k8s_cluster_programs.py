@@ -1,7 +1,5 @@
 """Real programs under our scheduler: Spark with executors of its own, Dask with its operator."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

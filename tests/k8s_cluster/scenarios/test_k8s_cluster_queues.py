@@ -1,7 +1,5 @@
 """Queues: configurations that change, quotas of namespaces (T16, T17)."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 

@@ -1,7 +1,5 @@
 """The core is `quadriga serve`, another process behind gRPC. It is killed, and cut off: no pod suffers (T23)."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pods run because of us: one, a Job of a hundred, and a gang; with the core here and behind gRPC."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Volumes that were made by hand, with the real controller of volumes, and beside kube-scheduler (K102, K103)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any
@@ -66,9 +64,7 @@ def test_k103_local_volumes_have_one_pod_each(cluster: Cluster) -> None:
     assert len(used) == 6
 
 
-def test_k138_the_volume_is_the_one_that_kube_scheduler_takes(
-    cluster: Cluster, stock_scheduler: None
-) -> None:
+def test_k138_the_volume_that_kube_scheduler_takes(cluster: Cluster, stock_scheduler: None) -> None:
     """Random volumes and claims, twice: once with a pod of each. Sizes are all different, so that only one
     volume is the smallest, and at most one volume is set aside for a claim: of two, the controller takes
     the one that it sees first."""

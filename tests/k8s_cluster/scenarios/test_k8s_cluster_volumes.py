@@ -1,7 +1,5 @@
 """Claims that wait for their first consumer, with a scripted provisioner (T18)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

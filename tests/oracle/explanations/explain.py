@@ -1,7 +1,5 @@
 """The rules that explain single lines: which ones, and under which circumstances."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tests.oracle.observe import ahead, apps, ask_releases, kept_asks

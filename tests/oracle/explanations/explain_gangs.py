@@ -1,7 +1,5 @@
 """The rules about gangs that explain single lines; see ``explain``."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The rules about gang members and their placeholders that explain single lines; see ``explain``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from quadriga.core.model.allocation import Allocation

@@ -1,7 +1,5 @@
 """Invented scenarios, in the manner of the random ones of the shared folder."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

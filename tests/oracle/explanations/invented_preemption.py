@@ -1,7 +1,5 @@
 """Invented scenarios in which queues take back what is guaranteed to them (5.9)."""
 
-from __future__ import annotations
-
 import random
 
 from tests.oracle.explanations.invented import Branch, Step, Tree, amount, with_root

@@ -1,7 +1,5 @@
 """A slow model of the Go core's decisions, for scenarios that nobody played on the Go core."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +7,7 @@ from quadriga.core.config import QueueConfig, load
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models.model_cycles import TIMEOUT, Cycles, Word
 from tests.oracle.models.model_members import REPLACED
-from tests.oracle.models.model_parts import (
-    App,
-    Ask,
-    Group,
-    Node,
-    Queue,
-    Resources,
-    plus,
-    within,
-)
+from tests.oracle.models.model_parts import App, Ask, Group, Node, Queue, Resources, plus, within
 
 #: the steps that it can follow
 OPERATIONS = frozenset(

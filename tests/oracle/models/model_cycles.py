@@ -1,7 +1,5 @@
 """Cycles of the slow model: who is served, replaced, or gets a node reserved (5.2 to 5.10)."""
 
-from __future__ import annotations
-
 from quadriga.core.config import PartitionConfig
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models import model_order as order
@@ -180,7 +178,7 @@ class Cycles(Members):
             if self._try(ask, ask.reserved):
                 return True
         for ask in reserved:
-            for node in order.nodes(self.nodes.values(), self.partition):
+            for node in order.nodes(self.nodes.values(), self.partition, ask.resources):
                 if node.reserved_by is None and self._try(ask, node):
                     return True
         return False
@@ -188,7 +186,7 @@ class Cycles(Members):
     def _serve(self, ask: Ask) -> tuple[bool, bool]:
         best: Node | None = None
         tightest = 0.0
-        for node in order.nodes(self.nodes.values(), self.partition):
+        for node in order.nodes(self.nodes.values(), self.partition, ask.resources):
             if node.reserved_by is not None or not node.schedulable:
                 continue
             if not fits(node.total, ask.resources):

@@ -1,7 +1,5 @@
 """Limits of users and groups in the slow model (2.5): everything counted anew at every look."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from quadriga.core.config.tree import LimitConfig

@@ -1,7 +1,5 @@
 """Gang members of the slow model, and the placeholders that they take over (G27 to G33, X36 to X39)."""
 
-from __future__ import annotations
-
 from tests.oracle.models import model_limits as limits
 from tests.oracle.models import model_order as order
 from tests.oracle.models.model_parts import (
@@ -71,7 +69,7 @@ class Members:
         return within(room, more)
 
     def _open_node(self, ask: Ask) -> Node | None:
-        for node in order.nodes(self.nodes.values(), self.partition):
+        for node in order.nodes(self.nodes.values(), self.partition, ask.resources):
             if node.schedulable and node.reserved_by is None:
                 if fits(node.available, ask.resources):
                     return node

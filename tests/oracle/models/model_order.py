@@ -1,7 +1,6 @@
 """Who is next in the slow model: queues, applications, nodes, and what quotas leave (5.1, 5.4 to 5.7)."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -73,19 +72,50 @@ def applications(leaf: Queue) -> list[App]:
     return sorted(waiting, key=key)
 
 
-def nodes(among: Iterable[Node], partition: PartitionConfig) -> list[Node]:
+def nodes(among: Iterable[Node], partition: PartitionConfig, asked: Resources) -> list[Node]:
     among = list(among)
 
     def score(node: Node) -> float:
         weights = {k: w for k, w in sorted(partition.resource_weights.items()) if node.total.get(k)}
         if partition.node_sort_policy == "bestfit":
             largest = {k: max(each.total.get(k, 0) for each in among) for k in weights}
-            return sum(w * (node.available[k] / largest[k]) for k, w in weights.items())
+            room = sum(w * (node.available[k] / largest[k]) for k, w in weights.items())
+            return _by_devices(node, room, among, partition, asked)
         used = sum(w * (1.0 - node.available[k] / node.total[k]) for k, w in weights.items())
         share = used / sum(weights.values()) if used else 0.0
         return share if partition.node_sort_policy == "fair" else 1.0 - share
 
     return sorted(among, key=lambda node: (score(node), node.node_id))
+
+
+def _by_devices(
+    node: Node, room: float, among: list[Node], partition: PartitionConfig, asked: Resources
+) -> float:
+    """D340: what the ask strands, then what is free of devices, then of the rest."""
+    names = sorted({name for each in among for name in each.total if partition.is_device(name)})
+    others = [k for k, weight in partition.resource_weights.items() if weight and k not in names]
+    devices = [name for name in names if any(each.total.get(name) for each in among)]
+    own = [name for name in devices if node.total.get(name)]
+    if not devices:
+        return room
+    stranded, left, least = 0.0, 0.0, math.inf
+    for name in own:
+        with_it = [each.total for each in among if each.total.get(name)]
+        usable, lost = [], []
+        free_devices = max(node.available[name], 0)
+        for times in (0, 1):
+            rooms = [
+                (node.available.get(k, 0) - times * asked.get(k, 0))
+                * max(total[name] / total[k] for total in with_it if total.get(k))
+                for k in others
+                if any(total.get(k) for total in with_it)
+            ]
+            usable.append(max(0.0, min(rooms, default=math.inf)))
+            lost.append(max(free_devices - times * asked.get(name, 0) - usable[-1], 0.0))
+        stranded += lost[1] - lost[0]
+        left, least = left + free_devices, min(least, usable[0])
+    rest = least if own and least < math.inf else max(room, 0.0)
+    return 1024 * (1024 * stranded + left + 1 if own else 0) + rest / (1 + rest)
 
 
 def headroom(leaf: Queue, capacity: Resources) -> Resources | None:

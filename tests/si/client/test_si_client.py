@@ -1,7 +1,5 @@
 """The client of a remote scheduler: requests and answers, lost connections, leaving (I2, I6, I7, I43)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

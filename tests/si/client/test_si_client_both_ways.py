@@ -1,7 +1,5 @@
 """The same conversation in process and over gRPC: the same messages, word for word, in one order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any

@@ -1,7 +1,5 @@
 """A client whose connection is lost and comes back, and clients that leave (I6, I7, I8, I43)."""
 
-from __future__ import annotations
-
 import gc
 import os
 import threading
@@ -60,9 +58,7 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
     )
 
 
-def test_i43_after_the_pause_it_has_to_register_anew(
-    client: Make, wire: Wire, serving: Serving
-) -> None:
+def test_i43_after_the_pause_it_registers_anew(client: Make, wire: Wire, serving: Serving) -> None:
     """It is told, refuses to take requests, and after registering works as on the first day."""
     heard, told = Heard(), Told()
     rm = client(watcher=told)
@@ -145,9 +141,7 @@ def test_something_else_or_nobody_there(client: Make) -> None:
 # -- leaving ---------------------------------------------------------------------------------------
 
 
-def test_i6_close_is_a_pause_and_shutdown_is_for_good(
-    client: Make, wire: Wire, serving: Serving
-) -> None:
+def test_i6_close_pauses_and_shutdown_ends(client: Make, wire: Wire, serving: Serving) -> None:
     """From a callback, and twice, as well. Registering waits for a scheduler that comes later."""
     left = threading.Event()
 

@@ -1,7 +1,5 @@
 """docs/client.md and docs/grpc.md do what they say."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

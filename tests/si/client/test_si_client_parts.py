@@ -1,7 +1,5 @@
 """The parts of the client without a network: waits, the life of a connection, orders."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whichever process is killed at whatever step of a gang's start, nothing is lost or doubled (I6 to I8)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue
@@ -167,9 +165,7 @@ def agree(service: Service, store: Path, app_id: str = "gang") -> None:
 
 
 @pytest.mark.parametrize("lives", [(), (4, 6, 8, 10), *ALL], ids=str)
-def test_i8_the_rm_is_killed_and_starts_again(
-    place: Place, service: Service, lives: tuple[int, ...]
-) -> None:
+def test_i8_a_killed_rm_restarts(place: Place, service: Service, lives: tuple[int, ...]) -> None:
     """What the scheduler knows is dropped, and reported again; in several lives a little further."""
     for at in lives:
         rm = place.manager(service)
@@ -194,9 +190,7 @@ def test_i8_the_scheduler_is_killed_and_starts_again(place: Place, at: int) -> N
 
 
 @pytest.mark.parametrize("at", [pytest.param(8, marks=pytest.mark.slow), 13])
-def test_i6_the_rm_is_killed_and_comes_back_after_the_pause(
-    place: Place, service: Service, at: int
-) -> None:
+def test_i6_a_killed_rm_comes_back_after_the_pause(place: Place, service: Service, at: int) -> None:
     """The scheduler has dropped its state meanwhile."""
     rm = place.manager(service, pause="1ms")
     rm.run_to(at)

@@ -1,7 +1,5 @@
 """Who may do what: the tokens file, principals, and that no token is ever told."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -75,9 +73,7 @@ def test_a_certificate_by_any_of_its_names(tmp_path: Path) -> None:
         ("# nothing", "has no credential"),
     ],
 )
-def test_what_is_wrong_is_named_and_no_token_with_it(
-    tmp_path: Path, text: str, problem: str
-) -> None:
+def test_what_is_wrong_is_named_without_a_token(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(AccessError) as found:
         access_by(tmp_path, text)
     assert problem in str(found.value)
@@ -131,13 +127,7 @@ def test_no_repr_has_a_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("header", "token"),
-    [
-        (None, None),
-        ("Bearer abc", "abc"),
-        ("bearer  abc ", "abc"),
-        ("Basic abc", ""),
-        ("", ""),
-    ],
+    [(None, None), ("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("Basic abc", ""), ("", "")],
 )
 def test_the_token_of_a_header(header: str | None, token: str | None) -> None:
     assert bearer_token(header) == token

@@ -1,7 +1,5 @@
 """Connections are bounded, of one client and of all, and a client that connects finds a place (Q16)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -179,9 +179,7 @@ async def test_an_answer_is_void_when_the_node_or_the_ask_changes() -> None:
             assert [*told.questions[2].nodeIDs] == ["n1", "n2", "n3"]
 
 
-async def test_a_callbacks_stream_that_is_lost_pauses_and_is_asked_again(
-    place: House, rm: RM
-) -> None:
+async def test_a_callbacks_lost_stream_pauses_and_is_asked_again(place: House, rm: RM) -> None:
     """To close one's own half means to have no callbacks."""
     async with answering(rm) as told:
         await three_nodes(rm, "pod-1")

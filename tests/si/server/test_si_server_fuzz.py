@@ -1,7 +1,5 @@
 """The server survives whatever comes in over gRPC; `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """Health and reflection beside our services: bounded, and not a way to fill the log."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """What one resource manager (RM) may learn of another over gRPC, and do to it: nothing."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

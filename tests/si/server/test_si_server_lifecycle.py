@@ -1,7 +1,5 @@
 """The life of a resource manager over gRPC follows from its streams (I2, I6, I7, I43)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 
@@ -17,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
 
 
-async def test_i6_a_lost_stream_pauses_and_coming_back_in_time_loses_nothing(
+async def test_i6_a_lost_stream_pauses_and_back_in_time_loses_nothing(
     virtual: House,
 ) -> None:
     """All three have to be back."""
@@ -97,7 +95,7 @@ async def test_i6_without_any_stream_it_counts_as_away() -> None:
         await place.becomes("Running")
 
 
-async def test_i7_registering_again_ends_the_old_streams_and_starts_from_nothing(
+async def test_i7_registering_again_ends_the_old_streams_and_starts_anew(
     place: House,
 ) -> None:
     """Unless it is refused."""

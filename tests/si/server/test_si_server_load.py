@@ -1,7 +1,5 @@
 """Many resource managers at once, with a server in a process of its own; `bench serve --full` has more."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

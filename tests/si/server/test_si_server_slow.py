@@ -1,7 +1,5 @@
 """A resource manager that does not read costs little, and nobody else anything."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

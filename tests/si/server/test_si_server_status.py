@@ -1,7 +1,5 @@
 """Refusals of the gRPC server are statuses that name the rule; limits hold; nobody acts for others."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A client's clock: requests in the streams, steps that name them, answers in a known order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
@@ -41,9 +39,7 @@ async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
     assert times == {SECOND}
 
 
-async def test_a_step_waits_for_what_it_names_and_nothing_happens_between_steps(
-    place: House, rm: RM
-) -> None:
+async def test_steps_wait_for_what_they_name_and_nothing_is_between(place: House, rm: RM) -> None:
     session = place.server.sessions["rm-1"]
     waiting = asyncio.create_task(step(rm, SECOND, N))
     await until(lambda: session.request_arrived._waiters)  # the server waits

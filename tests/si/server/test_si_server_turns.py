@@ -1,7 +1,5 @@
 """One resource manager's large requests hold up nobody else; what is read of it is bounded in items."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator

@@ -247,9 +247,7 @@ def test_words_of_the_pictures_fit_where_they_stand(still: str, visit: Visit) ->
     assert found.value.request.all_headers()["if-none-match"] == tag
 
 
-def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
-    still: str, visit: Visit
-) -> None:
+def test_why_it_waits_names_check_numbers_and_smallest_change(still: str, visit: Visit) -> None:
     """Asks can be explained one by one."""
     page = visit.go(f"{still}application?id=notebook-0")
     failing = page.locator(".checks .fail")
@@ -399,9 +397,7 @@ def test_pause_stops_asking_and_goes_on(scene: Scene, address: str, visit: Visit
     banner.wait_for(state="hidden")
 
 
-def test_what_is_not_there_is_said_in_words_and_what_may_not_be_is_refused(
-    still: str, visit: Visit
-) -> None:
+def test_what_is_not_there_is_said_and_what_may_not_be_is_refused(still: str, visit: Visit) -> None:
     """And scripts in a page are refused by the browser."""
     policy = "404", "Content Security Policy", "TrustedHTML"
     visit.expected = lambda text: any(each in text for each in policy)
@@ -552,7 +548,7 @@ def test_filters_are_in_the_address_and_pages_turn(visit: Visit) -> None:
         assert page.locator("tbody tr").count() == 3
 
 
-def test_where_reads_need_a_token_it_is_asked_for(
+def test_where_reads_need_tokens_one_is_asked_for(
     scene: Scene, visit: Visit, tmp_path: Path
 ) -> None:
     access = access_by(tmp_path, "viewer read plain:a-long-enough-token\n")

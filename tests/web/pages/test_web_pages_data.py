@@ -1,7 +1,5 @@
 """The JSON below /ui/data/: what each endpoint tells of a busy scheduler, and that it is bounded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -74,9 +72,7 @@ async def staged(build: Callable[[Script], object], config: str = CONFIG) -> Asy
 
 
 @pytest.mark.parametrize("source", ENDPOINTS, ids=lambda source: source.name)
-async def test_every_endpoint_answers_is_small_and_is_known_again(
-    client: Client, source: Any
-) -> None:
+async def test_every_endpoint_answers_small_and_known_again(client: Client, source: Any) -> None:
     asked = NEEDED.get(source.name, {"id": "train-resnet"} if "id" in source.parameters else {})
     first = await client.get(source.name, params=asked)
     assert first.status_code == 200
@@ -262,7 +258,7 @@ SORTS = {
     ("name", "sort"),
     [(name, sort) for name, kind in SORTS.items() if isinstance(kind, Text) for sort in kind.among],
 )
-async def test_columns_sort_and_the_order_holds_over_all_pages(
+async def test_columns_sort_and_the_order_holds_on_all_pages(
     get: Get, name: str, sort: str
 ) -> None:
     """Every row is on exactly one page, in whatever order."""

@@ -1,7 +1,5 @@
 """The files of the pages are in the package, need nothing from elsewhere, and say what a browser may do."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 from importlib.resources import files
@@ -21,7 +19,7 @@ STATIC = {
 
 
 @pytest.mark.asyncio
-async def test_every_page_is_served_with_a_policy_that_lets_in_only_what_comes_from_here(
+async def test_every_page_has_a_policy_that_lets_in_only_what_comes_from_here(
     client: Client,
 ) -> None:
     policy = HEADERS["Content-Security-Policy"]
@@ -40,9 +38,7 @@ async def test_every_page_is_served_with_a_policy_that_lets_in_only_what_comes_f
 
 
 @pytest.mark.asyncio
-async def test_every_file_is_served_with_its_type_and_known_again(
-    client: Client,
-) -> None:
+async def test_every_file_is_served_with_its_type_and_known_again(client: Client) -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for name in STATIC:
         if name.endswith(".html"):
@@ -62,9 +58,7 @@ async def test_every_file_is_served_with_its_type_and_known_again(
 
 
 @pytest.mark.asyncio
-async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(
-    client: Client,
-) -> None:
+async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Client) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path, base in (
         ("/ui/nothing", "../ui/"),
@@ -91,9 +85,7 @@ async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(
 
 
 @pytest.mark.asyncio
-async def test_a_program_that_asks_for_what_is_not_there_gets_json(
-    client: Client,
-) -> None:
+async def test_a_program_that_asks_for_what_is_not_there_gets_json(client: Client) -> None:
     browser = {"Accept": "text/html"}
     for path in (
         "ui/data/nothing",

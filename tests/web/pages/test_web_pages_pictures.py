@@ -1,7 +1,5 @@
 """Where lifecycles are drawn: neither boxes, labels nor lines get into each other's way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any

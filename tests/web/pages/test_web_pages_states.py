@@ -1,7 +1,5 @@
 """The pages' scripts know states from the files of the lifecycles, and from nowhere else."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.resources import files

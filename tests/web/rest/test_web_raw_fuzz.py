@@ -1,7 +1,5 @@
 """Bytes that no client sends; `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -223,7 +221,7 @@ async def test_what_breaks_off_is_nobodys_bug(server: Client, no_bugs: None) -> 
         assert b"HTTP/1.1 500" not in await said_to(server, (head + rest).encode()), (head, rest)
 
 
-async def test_two_lengths_are_refused_and_what_follows_is_not_read(
+async def test_two_lengths_are_refused_and_the_rest_is_not_read(
     server: Client, no_bugs: None
 ) -> None:
     """RFC 9112 6.1: where a proxy believes the one and this server the other, the rest of one request

@@ -1,7 +1,5 @@
 """Who may look, who may change something, and what a client may do to the server."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every answer of REST: paths, headers, texts of errors (2.14)."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """docs/rest.md and docs/pages.md say what is so: samples run, tables name what there is, pictures are there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Events over HTTP: batches, and streams to readers who stay, leave, or are too slow (2.16)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """Whatever is asked, every answer is one that the OpenAPI document describes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

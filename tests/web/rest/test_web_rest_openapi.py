@@ -1,7 +1,5 @@
 """The OpenAPI document and the routes say the same, and the committed one is up to date."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict

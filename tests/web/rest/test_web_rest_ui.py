@@ -1,7 +1,5 @@
 """What YuniKorn's web UI reads of its nine calls is there, with the type it expects (section 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

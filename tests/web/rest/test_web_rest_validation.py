@@ -1,7 +1,5 @@
 """Configurations that somebody sends to be checked: what that may cost, and who may have it done."""
 
-from __future__ import annotations
-
 import pytest
 from on_a_port import PATIENCE, Client
 
@@ -31,9 +29,7 @@ async def test_2_14_of_many_problems_a_hundred_are_told_and_the_others_counted(
         assert lines[-1] == "  and 900 more"
 
 
-async def test_2_14_the_answer_is_short_however_long_what_is_wrong_is(
-    client: Client,
-) -> None:
+async def test_2_14_the_answer_is_short_however_long_what_is_wrong_is(client: Client) -> None:
     for text in (f"{'k' * 15_000}: 1", f"partitions: [{'x' * 15_000}]", f"!{'t' * 900} x"):
         answer = await client.post(CHECK, content=text)
         assert not answer.json()["allowed"]

@@ -28,6 +28,10 @@ def pack(
     members of a shape may not use. Equal members have to be adjacent: each goes to the room of the one before
     it or to a later room, because the other orders are the same packing.
     """
+    if any(
+        shape.shares for shape in members
+    ):  # which units they got is not known when they go back
+        return None
     if len(members) > MOST_MEMBERS or not _is_enough(members, rooms):
         return None
     chosen: list[int] = []

@@ -1,0 +1,127 @@
+"""Where the members of a gang fit that declares a topology (Q13): the search of ``topology.search`` for the
+nodes of a partition, with what they have free now or would have free at another time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from quadriga.core.ordering.room import room_for
+from quadriga.core.topology.members import positions_of_members, update_levels
+from quadriga.core.topology.packing import MOST_NODES, pack
+from quadriga.core.topology.search import Part, Rooms, Search, Shortage
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.levels import Numbers
+    from quadriga.core.resources.shapes import Shape
+
+
+class Fit(NamedTuple):
+    """So many members of each group on each node: all of them or none. ``shortage`` says what the best
+    domain has if there are none."""
+
+    places: list[tuple[AskGroup, Node, int]]
+    shortage: Shortage | None
+
+
+def words_of(partition: Partition, short: Shortage) -> str:
+    """The shortage in words; empty if the nodes of the whole partition have too little room."""
+    if short.unknown:
+        known = ", ".join(partition.levels.labels) or "none"
+        return f"{short.level} is no level of the partition, whose levels are: {known}"
+    if not short.level:
+        return ""
+    text = f"no {short.level} has room for {short.number} members at once"
+    return text + (f"; the best, {short.domain}, has {short.ready} now" if short.ready else "")
+
+
+def remedy(partition: Partition, members: Sequence[AskGroup], own: Iterable[Node]) -> str | None:
+    """What has to be changed for all these members to fit, as an order; ``None`` if they do."""
+    short = fit(partition, members, own=own).shortage
+    if short is None:
+        return None
+    if short.unknown:
+        return f"declare the level {short.level} in the topology of the partition"
+    where = f" in one {short.level}" if short.level else ""
+    return f"make room for {short.number} members of its gang at once{where}"
+
+
+def is_local(members: Iterable[AskGroup]) -> bool:
+    """Whether the members have to be placed by domains."""
+    return any(group.shape.locality is not None for group in members)
+
+
+def fit(
+    partition: Partition,
+    members: Sequence[AskGroup],
+    free: Mapping[Node, Sequence[int]] | None = None,
+    *,
+    own: Iterable[Node] = (),
+    barred: Mapping[AskGroup, Collection[int]] | None = None,
+) -> Fit:
+    """Find nodes for all pending asks of these groups of one gang, large ones first, or for none. Nothing is
+    changed.
+
+    Without ``free`` it is for now: nodes have free what they have, reserved ones are left out, and ``own``
+    are nodes that only this gang may use. With ``free`` only its nodes are used, whatever they have at
+    present, and it has their amounts by type at another time; domains that have more room now come first.
+    ``barred`` has the positions of nodes that a group may not use.
+    """
+    index, app = partition.node_index, members[0].app
+    update_levels(partition)
+    rule = next((found.gang for group in members if (found := group.shape.locality)), None)
+    parts = []
+    for group in members:
+        locality = group.shape.locality
+        own_rule = None if locality is None else locality.group
+        parts.append(Part(group, group.shape, group.pending, group.kind.task_group, own_rule))
+    rooms = _rooms_now(partition, list(own)) if free is None else _rooms_then(partition, free)
+    search = Search(
+        partition.levels,
+        rooms,
+        index.policy_scores() if free is not None else index.scores(),
+        packs=index.packs,
+        running=positions_of_members(app),
+        ready=None if free is None else _rooms_now(partition, list(own)).room_of,
+        barred={part: barred[part.key] for part in parts if part.key in barred} if barred else {},
+        pack=pack,
+        most_packed=MOST_NODES,
+    )
+    shares = search.run(parts, rule)
+    places = [(part.key, index.nodes[position], number) for part, position, number in shares]
+    if not places:
+        return Fit([], search.shortage or Shortage("", sum(part.number for part in parts)))
+    return Fit(places, None)
+
+
+def _rooms_now(partition: Partition, own: list[Node]) -> Rooms:
+    index = partition.node_index
+
+    def room_of(shape: Shape) -> Numbers:
+        room: Numbers = index.room_by_position(shape)
+        if own:
+            room = room.copy()
+            for node in own:
+                usable = shape.required_node in ("", node.node_id)
+                room[index.position(node)] = room_for(shape, node.available) if usable else 0
+        return room
+
+    return Rooms(lambda position: index.nodes[position].available, room_of)
+
+
+def _rooms_then(partition: Partition, free: Mapping[Node, Sequence[int]]) -> Rooms:
+    index = partition.node_index
+
+    def room_of(shape: Shape) -> Numbers:
+        room = np.zeros(len(index.nodes), dtype=np.int64)
+        for node, amounts in free.items():
+            if shape.required_node in ("", node.node_id):
+                room[index.position(node)] = room_for(shape, amounts)
+        return room
+
+    return Rooms(lambda position: free[index.nodes[position]], room_of)
