@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from math import log
+from time import process_time
 from typing import NamedTuple
 
 from bench import Figure
@@ -28,6 +29,8 @@ from bench._support.timing import Clock
 from quadriga import si
 from quadriga.base.times import SECOND
 from quadriga.core import Scheduler
+from quadriga.core.driver.slices import Slices
+from quadriga.core.runtime.stepwise import parts
 from quadriga.core.views import Views
 from quadriga.sim.scripted.script import resource
 
@@ -285,15 +288,38 @@ def sizes_of_asks(number: int) -> Iterator[int]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def health_check(apps: int) -> Iterator[int]:
-    """What one health check takes of the thread that decides."""
-    scheduler = registered(TWO_QUEUES.format(sort="fair"))
-    add_apps(scheduler, ["root.a"] * apps)
-    views = Views(scheduler)
-    for _ in range(3):
-        with Clock() as clock:
-            assert views.check_health()["Healthy"]
-        yield clock.spent
+def _longest_slice(read: Callable[[Views, int], Callable[[Scheduler], object]]) -> Turns:
+    """The longest pause of the thread that decides while this is read; there are four pods on a node, and an
+    application for each ten nodes."""
+
+    def turns(nodes: int) -> Iterator[int]:
+        scheduler = registered(TWO_QUEUES.format(sort="fair"))
+        add_nodes(scheduler, nodes)
+        apps = max(2, nodes // 10)
+        add_apps(scheduler, ["root.a", "root.b"] * (apps // 2))
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(apps):
+            _ask(request, f"app-{at}", "pod", **POD)
+            request.asks[-1].maxAllocations = 40
+        scheduler.apply(request, 0)
+        while allocations_in(scheduler.schedule(0, budget=5_000)):
+            pass
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(3):
+            _ask(request, "app-0", f"large-{at}", vcore=100_000, memory=1)
+        scheduler.apply(request, 0)
+        scheduler.schedule(0)
+        views = Views(scheduler)
+        for turn in range(3):
+            slices: Slices[object] = Slices(read(views, turn), clock=process_time)
+            longest = 0.0
+            while not slices.over:
+                before = slices.cost
+                slices.next(scheduler)
+                longest = max(longest, slices.cost - before)
+            yield int(longest * 1e9)
+
+    return turns
 
 
 def page_of_nodes(nodes: int) -> Iterator[int]:
@@ -303,7 +329,7 @@ def page_of_nodes(nodes: int) -> Iterator[int]:
     views = Views(scheduler)
     for _ in range(TURNS):
         with Clock() as clock:
-            assert views.snapshot_nodes("default", slice(nodes // 2, nodes // 2 + 100))
+            assert parts(views.each_node("default", slice(nodes // 2, nodes // 2 + 100)))
         yield clock.spent
 
 
@@ -316,7 +342,16 @@ DIMENSIONS = (
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
     Dimension("a release", "waiting gangs", waiting_gangs, 10, 1_000, 0.2),
-    Dimension("a health check", "applications", health_check, 100, 1_000),
+    Dimension("the longest slice of a health check", "nodes", _longest_slice(
+        lambda views, _: lambda core: views.health_in_steps()), 1_000, 10_000),
+    Dimension("the longest slice of a state dump", "nodes", _longest_slice(
+        lambda views, _: lambda core: views.each_state()), 1_000, 10_000),
+    Dimension("the longest slice of a list of nodes", "nodes", _longest_slice(
+        lambda views, _: lambda core: views.each_node("default")), 1_000, 10_000),
+    Dimension("the longest slice of a list of applications", "nodes", _longest_slice(
+        lambda views, _: lambda core: views.each_application("default", "active")), 1_000, 10_000),
+    Dimension("an explanation", "nodes", _longest_slice(
+        lambda _, turn: lambda core: core.explain("app-0", f"large-{turn}")), 1_000, 10_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2),

@@ -15,6 +15,7 @@ from quadriga.core.views.history import INTERVAL
 from quadriga.web.responses import Refusal
 
 if TYPE_CHECKING:
+    from quadriga.core.runtime.stepwise import Steps
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
@@ -28,19 +29,19 @@ async def check(site: Site) -> int:
     """Run a health check, unless every resource manager disables it (``health.checkInterval`` 0).
     Return the time to the next one in ns: the shortest configured interval."""
 
-    def look(scheduler: Scheduler) -> int:
+    def look(scheduler: Scheduler) -> Steps[int]:
         wanted = [check_interval(rm.extra) for rm in scheduler.resource_managers()]
         if any(wanted) or not wanted:
-            site.views.check_health(site.service.failure_log, site.service.now())
+            yield from site.views.health_in_steps(site.service.failure_log, site.service.now())
         return min(filter(None, wanted), default=CHECK_EVERY)
 
-    return max(_LEAST, await site.reader.once("health check", look))
+    return max(_LEAST, int(await site.reader.once("health check", look)))
 
 
 async def sample(site: Site) -> int:
     """Sample the number of running applications and containers. Return the time to the next sample
     in ns."""
-    await site.reader.once("sample", lambda scheduler: site.views.sample())
+    await site.reader.once("sample", lambda scheduler: site.views.sample_in_steps())
     return INTERVAL
 
 

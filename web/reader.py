@@ -1,29 +1,32 @@
 """Reads of the scheduler's state that do not slow the scheduler down.
 
 A look runs in the owner thread, between two steps of the scheduler, so it sees the state of one
-moment. Everything else, above all the encoding of JSON, runs elsewhere. Three rules limit the cost
-for the scheduler, for any number of readers:
+moment. A look that returns a generator runs in slices, between which the scheduler decides
+(``driver.slices``). Everything else, above all the encoding of JSON, runs elsewhere. Three rules limit
+the cost for the scheduler, for any number of readers:
 
 * Readers share a look: a request for the same name gets the same answer until the owner has run the
-  look.
+  look, or while it runs further slices of it.
 * An answer whose look and encoding took ``cost`` seconds stays valid for ``cost / share`` seconds.
   All looks of one name together thus take at most ``share`` of the time. A cheap look is repeated
   for every request, so only expensive answers are ever slightly old.
 * An answer is encoded once for all its readers, and compressed once (``compression``).
 
-A look with an effect, such as opening a stream of events, is never shared (``once``). See D76.
+What is sent while it is read has looks of its own (``rest.long_answers``), which take at most
+``SENDING_SHARE`` of the time all together. A look with an effect, such as opening a stream of events, is
+never shared (``once``). See D76.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from quadriga.core.driver.slices import Slices, read_in_slices
 from quadriga.web.compression import Shared
 from quadriga.web.responses import Refusal
 
@@ -35,6 +38,9 @@ T = TypeVar("T")
 
 #: share of the owner's time for all looks of one name
 OWNER_SHARE: Final = 0.05
+
+#: share of the owner's time for all answers that are sent while they are read
+SENDING_SHARE: Final = 0.25
 
 #: s; the answer of a faster look is never cached
 CACHE_ABOVE_S: Final = 0.001
@@ -50,19 +56,31 @@ READ_TIMEOUT: Final = 30.0
 
 
 class Answer:
-    """The result of one look. ``cost`` is the time it took the owner, ``encoding`` the time to
-    encode it, in s."""
+    """The result of one look. ``encoding`` is the time to encode it, in s; ``ended`` is when the
+    look ended."""
 
-    __slots__ = ("begun", "cost", "ended", "future", "encoding", "texts", "value")
+    __slots__ = ("encoding", "ended", "future", "slices", "texts")
 
-    def __init__(self) -> None:
-        self.begun = False
+    def __init__(self, slices: Slices[Any], future: Future[Any]) -> None:
+        self.slices = slices
+        self.future = future
         self.ended = 0.0
-        self.cost = 0.0
         self.encoding = 0.0
-        self.value: Any = None
         self.texts: dict[Any, Future[bytes]] = {}
-        self.future: Future[Any] | None = None
+
+    @property
+    def value(self) -> Any:
+        return self.slices.value
+
+    @property
+    def cost(self) -> float:
+        """The time that the look took the owner (s)."""
+        return self.slices.cost
+
+    @property
+    def begun(self) -> bool:
+        """Whether the look is too far for those who ask now."""
+        return self.slices.began is not None and not self.slices.further
 
 
 class Reader:
@@ -82,6 +100,11 @@ class Reader:
         self._encoders = ThreadPoolExecutor(1, "quadriga-spelling")
         self._waiting: dict[Hashable, Answer] = {}
         self._kept: OrderedDict[Hashable, Answer] = OrderedDict()
+        #: the number of answers that are sent while they are read
+        self.sending = 0
+        #: their slices take turns, the next one not before this time
+        self._turn = asyncio.Lock()
+        self._next_slice = 0.0
         #: name -> longest and latest time that a look took the owner, in s
         self.costs: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
@@ -95,24 +118,40 @@ class Reader:
         found: T = (await self._answer(name, look)).value
         return found
 
-    async def once(self, name: Hashable, look: Callable[[Scheduler], T]) -> T:
+    async def once(self, name: Hashable, look: Callable[[Scheduler], Any]) -> Any:
         """Run a look for this caller alone; the result is neither shared nor cached. ``name`` is
         for the costs. Raises like ``read``."""
         key = object()  # a key of its own, so the answer is not shared
         answer = self._waiting[key] = self._ask(look)
         try:
-            await _wait_for(answer)
+            await _wait(answer.future)
         finally:
             del self._waiting[key]
         self._note(name, answer)
-        found: T = answer.value
+        return answer.value
+
+    async def slice(self, slices: Slices[Any]) -> list[Any]:
+        """The parts of the next slice of an answer that is sent while it is read. Raises like
+        ``read``."""
+        async with self._turn:
+            await asyncio.sleep(self._next_slice - self._clock())
+            before = slices.cost
+            parts = await _wait(
+                self._later(lambda: self._service.read_later(slices.next, in_turn=True))
+            )
+            self._next_slice = self._clock() + (slices.cost - before) * (1 / SENDING_SHARE - 1)
+        found: list[Any] = parts
         return found
+
+    async def encode(self, encode: Callable[[Any], bytes], value: Any) -> bytes:
+        """Encode a part of such an answer."""
+        return await asyncio.wrap_future(self._encoders.submit(encode, value))
 
     async def text(
         self,
         name: Hashable,
-        look: Callable[[Scheduler], T],
-        encode: Callable[[T], bytes],
+        look: Callable[[Scheduler], Any],
+        encode: Callable[[Any], bytes],
         *,
         long: bool = False,
     ) -> bytes:
@@ -144,9 +183,8 @@ class Reader:
         answer = self._waiting.get(name)
         if answer is None or answer.begun:
             answer = self._waiting[name] = self._ask(look)
-        assert answer.future is not None
         try:
-            await _wait_for(answer)
+            await _wait(answer.future)
         finally:
             if self._waiting.get(name) is answer and (answer.begun or answer.future.done()):
                 del self._waiting[name]
@@ -158,29 +196,17 @@ class Reader:
     def _ask(self, look: Callable[[Scheduler], Any]) -> Answer:
         if len(self._waiting) >= MAX_PENDING:
             raise Refusal(503, "The scheduler is busy, and too many requests wait")
-        answer = Answer()
-        clock = self._clock
+        slices = Slices(look, clock=self._clock)
+        answer = Answer(slices, self._later(lambda: read_in_slices(self._service, slices)))
+        answer.future.add_done_callback(lambda _: setattr(answer, "ended", self._clock()))
+        return answer
 
-        def timed(scheduler: Scheduler) -> None:
-            answer.begun = True
-            begin = clock()
-            # A look creates thousands of tuples. A garbage collection during the look would find
-            # nothing and take longer than the look itself.
-            collects = gc.isenabled()
-            gc.disable()
-            try:
-                answer.value = look(scheduler)
-            finally:
-                if collects:
-                    gc.enable()
-                answer.ended = clock()
-                answer.cost = answer.ended - begin
-
+    @staticmethod
+    def _later(ask: Callable[[], Future[T]]) -> Future[T]:
         try:
-            answer.future = self._service.read_later(timed)
+            return ask()
         except RuntimeError as stopped:
             raise Refusal(503, str(stopped)) from None
-        return answer
 
     def _note(self, name: Hashable, answer: Answer) -> None:
         most, _ = self.costs.pop(name, (0.0, 0.0))
@@ -213,16 +239,15 @@ class Reader:
             del self._kept[name]
 
 
-async def _wait_for(answer: Answer) -> None:
+async def _wait(answer: Future[T]) -> T:
     """Wait for the owner's answer. Raises what the look raised, and ``Refusal`` after the
     timeout."""
-    assert answer.future is not None
-    future = asyncio.wrap_future(answer.future)
+    future = asyncio.wrap_future(answer)
     future.add_done_callback(_mark_retrieved)
     try:
         # Not `wait_for`: up to Python 3.11 it may swallow a cancellation.
         async with asyncio.timeout(READ_TIMEOUT):
-            await asyncio.shield(future)
+            return await asyncio.shield(future)
     except TimeoutError:
         raise Refusal(503, "The scheduler has not answered in time") from None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.slices import Slices, read_in_slices
 
 if TYPE_CHECKING:
     from quadriga.web.extra_metrics import Measured
@@ -33,7 +34,8 @@ class Scraping:
         metrics = self._metrics
         if metrics is None:
             return plain(self._measured())
-        seen = await asyncio.wrap_future(self._service.read_later(metrics.look))
+        slices = Slices[Any](metrics.look)
+        seen = await asyncio.wrap_future(read_in_slices(self._service, slices))
         return metrics.plain(seen)
 
 

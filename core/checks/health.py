@@ -11,21 +11,30 @@ look at it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
 from quadriga.core.resources.vectors import Totals, Vector, add, subtract
+from quadriga.core.runtime.stepwise import Steps, finish
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
 #: ns between two rounds of checks, where nothing else is configured (2.10)
 CHECK_EVERY: Final = 30 * SECOND
+
+#: at most this many allocations of an application are looked at in one step
+_FEW: Final = 100
+#: nodes that changed meanwhile are added anew in steps until they are as few as this, in each further pass
+_PASSES: Final = (0, 64, 64, 256, 1024)
 
 
 # The result of one check, and those of all; without docstrings, which the REST schema would quote.
@@ -68,22 +77,133 @@ def check_health(
     check fails for those that are recent at ``now`` (ns) or came after ``since``, the time of the
     previous round.
     """
+    return finish(check_in_steps(partitions, failures, now, since))
+
+
+def check_in_steps(
+    partitions: Iterable[Partition],
+    failures: FailureLog | None = None,
+    now: int = 0,
+    since: int | None = None,
+) -> Steps[HealthObject]:
+    """The same, with a step for each node and each few allocations; anything may change between two steps.
+
+    What one step looks at is compared within it. Sums of all nodes are compared in the last step, after the
+    nodes that changed in the meantime were added anew (D345).
+    """
     partitions = list(partitions)
     failures = failures or FailureLog()
-    nodes = [node for partition in partitions for _, node in sorted(partition.nodes.items())]
-    state = _State(partitions, nodes, failures, failures.recent(now, since))
-    checks = [_run(check, state) for check in CHECKS]
+    found: dict[Find, list[str]] = {check.find: [] for check in CHECKS if check.find}
+    for partition in partitions:
+        in_partition = yield from _look_at(partition)
+        if partition.dropped:
+            continue
+        for find, named in in_partition.items():
+            found[find] += [text for _, text in sorted(named, key=itemgetter(0))]
+    state = _State(partitions, failures, failures.recent(now, since))
+    checks = [_result(check, state, found) for check in CHECKS]
     return {"Healthy": all(each["Succeeded"] for each in checks), "HealthChecks": checks}
+
+
+def _look_at(partition: Partition) -> Steps[dict[Find, list[tuple[str, str]]]]:
+    """What each check finds in the partition, with the name by which it is sorted."""
+    found: dict[Find, list[tuple[str, str]]] = defaultdict(list)
+    sums = _Sums(partition)
+    try:
+        for node in list(partition.nodes.values()):
+            if partition.nodes.get(node.node_id) is node:
+                for find in ON_NODES:
+                    found[find] += [(node.node_id, text) for text in find(node)]
+                sums.add(node)
+            yield
+        for app in list(partition.applications.values()):
+            for held in (app.allocations, app.placeholders):
+                for number, allocation in enumerate(list(held.values()), 1):
+                    if held.get(allocation.uuid) is allocation:
+                        texts = _unknown_to_nodes(partition, allocation)
+                        found[_unknown_to_nodes] += [(app.app_id, text) for text in texts]
+                    if number % _FEW == 0:
+                        yield
+            yield
+        yield from sums.catch_up()
+        found[_negative_in_partition] = [("", text) for text in _negative_in_partition(partition)]
+        found[_allocated_differs] = [("", text) for text in _allocated_differs(sums)]
+        found[_total_differs] = [("", text) for text in _total_differs(sums)]
+        yield from sums.forget()
+        return found
+    finally:
+        sums.close()
+
+
+class _Sums:
+    """What the nodes of a partition have and hold together, while these change."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.total = partition.registry.zeros()
+        self.allocated = partition.registry.zeros()
+        #: what of each node is in the sums
+        self._added: dict[Node, tuple[Vector, Vector]] = {}
+        #: allocations that may be charged to a node and not to root
+        self._ahead: dict[Allocation, None] = {}
+        self._changed: dict[Node, None] = {}
+        partition.node_index.watchers += (self._changed,)
+
+    def close(self) -> None:
+        """Watch changes no longer."""
+        index = self.partition.node_index
+        index.watchers = tuple([each for each in index.watchers if each is not self._changed])
+
+    def add(self, node: Node) -> None:
+        """Add what the node has now, in place of what was added before."""
+        self._changed.pop(node, None)
+        self.partition.registry.lengthen((self.total, self.allocated))
+        if (before := self._added.pop(node, None)) is not None:
+            subtract(self.total, before[0])
+            subtract(self.allocated, before[1])
+        if self.partition.nodes.get(node.node_id) is not node:
+            return
+        self._added[node] = total, allocated = tuple(node.total), tuple(node.allocated)
+        add(self.total, total)
+        add(self.allocated, allocated)
+        self._ahead.update(
+            dict.fromkeys([a for a in node.allocations if a.state in allocation_fsm.AHEAD])
+        )
+
+    def catch_up(self) -> Iterator[None]:
+        """Add anew the nodes that have changed; after the last step no other has."""
+        for few in _PASSES:
+            if len(self._changed) <= few:
+                break
+            for node in list(self._changed):
+                self.add(node)
+                yield
+        while self._changed:
+            self.add(next(iter(self._changed)))
+        self.partition.registry.lengthen((self.total, self.allocated))
+
+    def forget(self) -> Iterator[None]:
+        """Free what is kept of each node, which takes a while."""
+        while self._added:
+            self._added.popitem()
+            yield
+
+    def planned(self) -> Totals:
+        """What is charged to nodes and not yet to root, less what is charged to root alone."""
+        ahead = (a.planned_more for a in self._ahead if a in a.node.allocations)
+        planned = _sum(self.partition, ahead)
+        for allocation in self.partition.waiting.stranded:
+            subtract(planned, allocation.vector)
+        return planned
 
 
 # -- the checks ------------------------------------------------------------------------------------
 
 
 class _State(NamedTuple):
-    """What the checks look at; ``errors`` are the recent ones of the failure log."""
+    """What the other checks look at; ``errors`` are the recent ones of the failure log."""
 
     partitions: list[Partition]
-    nodes: list[Node]
     failures: FailureLog
     errors: list[Failure]
 
@@ -129,37 +249,26 @@ def _negative_on_node(node: Node) -> Iterator[str]:
             yield f"{_name(node)} {what} {node.partition.registry.text(book)}"
 
 
-def _allocated_differs(partition: Partition) -> Iterator[str]:
+def _allocated_differs(sums: _Sums) -> Iterator[str]:
     """Do the root queue, together with the replacements in flight, and the nodes hold different amounts?"""
-    planned = _sum(
-        partition,
-        (
-            allocation.planned_more
-            for node in partition.nodes.values()
-            for allocation in node.allocations
-            if allocation.state in allocation_fsm.AHEAD
-        ),
-    )
-    for allocation in partition.waiting.stranded:  # charged to the quota, on no node yet
-        subtract(planned, allocation.vector)
+    partition, planned = sums.partition, sums.planned()
     held = list(planned)
     add(held, partition.root.allocated)
-    on_nodes = _sum(partition, (node.allocated for node in partition.nodes.values()))
     without_units = partition.registry.without_units
-    if without_units(held) != without_units(on_nodes):
+    if without_units(held) != without_units(sums.allocated):
         text = partition.registry.text
         yield (
             f"{partition.key} root holds {text(partition.root.allocated)}, replacements under way "
-            f"{text(planned)}, its nodes {text(on_nodes)}"
+            f"{text(planned)}, its nodes {text(sums.allocated)}"
         )
 
 
-def _total_differs(partition: Partition) -> Iterator[str]:
+def _total_differs(sums: _Sums) -> Iterator[str]:
     """Is the capacity of a partition other than the sum of its nodes?"""
-    nodes = _sum(partition, (node.total for node in partition.nodes.values()))
-    if nodes != partition.capacity:
+    partition = sums.partition
+    if sums.total != partition.capacity:
         text = partition.registry.text
-        yield f"{partition.key} has {text(partition.capacity)}, its nodes {text(nodes)}"
+        yield f"{partition.key} has {text(partition.capacity)}, its nodes {text(sums.total)}"
 
 
 def _parts_differ(node: Node) -> Iterator[str]:
@@ -198,14 +307,11 @@ def _unknown_to_applications(node: Node) -> Iterator[str]:
             yield f"{allocation.key} on {_name(node)}"
 
 
-def _unknown_to_nodes(partition: Partition) -> Iterator[str]:
+def _unknown_to_nodes(partition: Partition, allocation: Allocation) -> Iterator[str]:
     """Does an application have an allocation that its node does not have?"""
-    for _, app in sorted(partition.applications.items()):
-        for allocation in (*app.allocations.values(), *app.placeholders.values()):
-            node = allocation.node
-            known = partition.nodes.get(node.node_id) is node and allocation in node.allocations
-            if not known:
-                yield f"{allocation.key} in {partition.key}, said to be on {node.node_id}"
+    node = allocation.node
+    if partition.nodes.get(node.node_id) is not node or allocation not in node.allocations:
+        yield f"{allocation.key} in {partition.key}, said to be on {node.node_id}"
 
 
 def _sum(partition: Partition, vectors: Iterable[Vector | Totals]) -> Totals:
@@ -226,73 +332,69 @@ def _listed(texts: list[str]) -> str:
 # -- the table -------------------------------------------------------------------------------------
 
 
+#: yields what is wrong with a node, a partition or an allocation
+Find = Callable[..., Iterator[str]]
+
+#: looked for on each node
+ON_NODES: Final[tuple[Find, ...]] = (
+    _negative_on_node,
+    _parts_differ,
+    _overfull,
+    _unknown_to_applications,
+)
+
+
 class Check(NamedTuple):
-    """One check. ``result`` gives whether it succeeded, and what it saw, in words."""
+    """One check. It succeeds if ``find`` has found nothing, and its diagnosis lists what was found ``about``
+    this; or ``result`` gives whether it succeeded, and what it saw, in words."""
 
     name: str
     description: str
-    result: Callable[[_State], tuple[bool, str]]
-
-
-def _in_partitions(
-    about: str, find: Callable[[Partition], Iterable[str]]
-) -> Callable[[_State], tuple[bool, str]]:
-    """A check that succeeds if it finds nothing in any partition."""
-
-    def result(state: _State) -> tuple[bool, str]:
-        found = [text for partition in state.partitions for text in find(partition)]
-        return not found, f"{about}: {_listed(found)}"
-
-    return result
-
-
-def _on_nodes(
-    about: str, find: Callable[[Node], Iterable[str]]
-) -> Callable[[_State], tuple[bool, str]]:
-    """A check that succeeds if it finds nothing on any node."""
-
-    def result(state: _State) -> tuple[bool, str]:
-        found = [text for node in state.nodes for text in find(node)]
-        return not found, f"{about}: {_listed(found)}"
-
-    return result
+    about: str = ""
+    find: Find | None = None
+    result: Callable[[_State], tuple[bool, str]] | None = None
 
 
 # fmt: off
 #: names and descriptions are YuniKorn's; what a check asks is said by its function
 CHECKS: Final = (
     Check("Scheduling errors", "Check for scheduling error entries in metrics",
-          _scheduling_errors),
+          result=_scheduling_errors),
     Check("Failed nodes", "Check for failed nodes entries in metrics",
-          _failed_nodes),
+          result=_failed_nodes),
     Check("Negative resources", "Check for negative resources in the partitions",
-          _in_partitions("partitions with negative resources", _negative_in_partition)),
+          "partitions with negative resources", _negative_in_partition),
     Check("Negative resources", "Check for negative resources in the nodes",
-          _on_nodes("nodes with negative resources", _negative_on_node)),
+          "nodes with negative resources", _negative_on_node),
     Check("Consistency of data",
           "Check if a partition's allocated resource <= total resource of the partition",
-          _in_partitions("partitions whose queues and nodes do not hold the same", _allocated_differs)),
+          "partitions whose queues and nodes do not hold the same", _allocated_differs),
     Check("Consistency of data",
           "Check if total partition resource == sum of the node resources from the partition",
-          _in_partitions("partitions whose total is not the sum of their nodes", _total_differs)),
+          "partitions whose total is not the sum of their nodes", _total_differs),
     Check("Consistency of data",
           "Check if node total resource = allocated resource + occupied resource + available resource",
-          _on_nodes("nodes whose parts are not their total", _parts_differ)),
+          "nodes whose parts are not their total", _parts_differ),
     Check("Consistency of data", "Check if node capacity >= allocated resources on the node",
-          _on_nodes("nodes with more allocated than they have", _overfull)),
+          "nodes with more allocated than they have", _overfull),
     Check("Reservation check", "Check the reservation nr compared to the number of nodes",
-          _reservations),
+          result=_reservations),
     Check("Orphan allocation on node check", "Check if there are orphan allocations on the nodes",
-          _on_nodes("allocations on nodes that no application knows", _unknown_to_applications)),
+          "allocations on nodes that no application knows", _unknown_to_applications),
     Check("Orphan allocation on app check",
           "Check if there are orphan allocations on the applications",
-          _in_partitions("allocations of applications that no node knows", _unknown_to_nodes)),
+          "allocations of applications that no node knows", _unknown_to_nodes),
 )
 # fmt: on
 
 
-def _run(check: Check, state: _State) -> CheckObject:
-    succeeded, diagnosis = check.result(state)
+def _result(check: Check, state: _State, found: Mapping[Find, list[str]]) -> CheckObject:
+    if check.result is not None:
+        succeeded, diagnosis = check.result(state)
+    else:
+        assert check.find is not None
+        texts = found[check.find]
+        succeeded, diagnosis = not texts, f"{check.about}: {_listed(texts)}"
     return {
         "Name": check.name,
         "Succeeded": succeeded,

@@ -37,6 +37,7 @@ from quadriga.core.driver.default_queues import DefaultQueues
 from quadriga.core.driver.group_lookups import DEADLINE_S, GroupLookups, Lookup
 from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import MANY, OsGroups
+from quadriga.core.driver.slices import Slices, read_in_slices
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue, described
@@ -46,7 +47,7 @@ from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
-from quadriga.core.views import Views, as_text, diagnostics_of, holdings_of
+from quadriga.core.views import Views, as_text, diagnostics_of, formatted, holdings_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.si import (
@@ -80,7 +81,6 @@ _LOOKUP_CHECK = 0.1
 
 #: the longest wait for work (s); the next timer may be later than a wait can last
 _LONGEST_WAIT = 3600.0
-
 
 #: what the owner works at beside work items
 _TIMERS = "timers"
@@ -326,10 +326,7 @@ class SchedulerService:
         )
 
     def set_predicates(
-        self,
-        rm_id: str,
-        predicate: Predicate | None,
-        preemption: PreemptionPredicate | None,
+        self, rm_id: str, predicate: Predicate | None, preemption: PreemptionPredicate | None
     ) -> Future[None]:
         """Use these predicates (``Scheduler.set_predicate``) instead of the resource manager's callback,
         until it registers again."""
@@ -424,11 +421,11 @@ class SchedulerService:
         self._do(partial(self._read_into, reader, found))
         return found[0]
 
-    def read_later(self, reader: Callable[[Scheduler], T]) -> Future[T]:
-        """As ``read``, without waiting: the future gets what ``reader`` returns or raises."""
-        return self._read_later(reader)
-
-    def _read_later(self, reader: Callable[[Scheduler], T], rm_id: str = "") -> Future[T]:
+    def read_later(
+        self, reader: Callable[[Scheduler], T], rm_id: str = "", *, in_turn: bool = False
+    ) -> Future[T]:
+        """As ``read``, without waiting: the future gets what ``reader`` returns or raises. It is called after
+        earlier requests of this resource manager, or ``in_turn`` with those of all."""
         answer: Future[T] = Future()
         found: list[T] = []
 
@@ -442,8 +439,8 @@ class SchedulerService:
         answer.set_running_or_notify_cancel()  # the caller cannot cancel it
         done: Future[None] = Future()
         done.add_done_callback(finish)
-        item = WorkItem(partial(self._read_into, reader, found), done, rm_id)
-        self._hand_over(item, at_once=True)
+        work = partial(self._read_into, reader, found)
+        self._hand_over(WorkItem(work, done, rm_id, in_turn=in_turn), at_once=not in_turn)
         return answer
 
     def _read_into(self, reader: Callable[[Scheduler], T], found: list[T]) -> list[Output]:
@@ -479,7 +476,7 @@ class SchedulerService:
             state = Dialect(app.partition.rm.dialect).state(app.state)
             return Explained(app.queue_path, state, reasons, verdict, *holdings_of(app), checks)
 
-        return self._read_later(reader, rm_id)
+        return self.read_later(reader, rm_id)
 
     def attach(self, meter: Meter | None) -> None:
         """Report durations to this meter from now on, or to none."""
@@ -489,6 +486,11 @@ class SchedulerService:
             scheduler.set_measure(meter.measure if meter is not None else None)
 
         self.read(reader)
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the caller does the scheduler's work: there is no thread for it, or this is it."""
+        return self._thread in (None, threading.current_thread())
 
     @property
     def failures(self) -> int:
@@ -537,13 +539,10 @@ class SchedulerService:
         return diagnostics_of(dict(self._callbacks.of))
 
     def state_dump(self, views: Views, log_level: str = "INFO") -> str:
-        """The whole state at one moment, as JSON, with the resource managers' own dumps (2.13, I4)."""
-        diagnostics = self.diagnostics()
-
-        def reader(scheduler: Scheduler) -> dict[str, Any]:
-            return views.state_dump(diagnostics=diagnostics, log_level=log_level)
-
-        return as_text(self.read(reader))  # of a copy: the owner need not wait for the encoding
+        """The whole state as JSON, read in slices, with the resource managers' own dumps (2.13, I4)."""
+        more: dict[str, Any] = {"diagnostics": self.diagnostics(), "log_level": log_level}
+        slices = Slices[dict[str, Any]](lambda _: views.state_in_steps(**more))
+        return as_text(formatted(read_in_slices(self, slices).result()))
 
     # -- the owner -------------------------------------------------------------------------------
 
@@ -567,12 +566,11 @@ class SchedulerService:
     def _do_item(self, item: WorkItem, done: Future[None], work: Work) -> None:
         """Have the owner do the item, and wait. The owner itself does the ``work`` now, unless it has to
         wait for groups: then it is done later, and an error is logged."""
-        owner = self._thread is None or self._thread is threading.current_thread()
-        if owner and self._callbacks.asking:
+        if self.is_owner and self._callbacks.asking:
             raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
         if not self._work_queue.put(item, at_once=True):
             self._callbacks.deliver(self._work(work))
-        elif owner:
+        elif self.is_owner:
             done.add_done_callback(partial(_log_error, item.rm_id))
         else:
             done.result()

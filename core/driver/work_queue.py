@@ -4,7 +4,8 @@ Any thread adds work items. Each resource manager (RM) has a backlog, in the ord
 backlogs take turns, and a turn is counted in request items (asks, applications, nodes, releases), not
 in requests: a large request delays the work of other RMs by at most one turn. A backlog that was empty
 has its first turn before those that have had one; a registration thus does not wait behind the asks of
-other RMs. Work that belongs to no RM, such as a read of the scheduler, comes before all backlogs.
+other RMs. Work that belongs to no RM, such as a read of the scheduler, comes before all backlogs. Only the
+slices of a long read (``slices``) take turns with them.
 
 An item may wait for users' groups (``group_lookups``). The backlog that it heads then has no turn until
 they are known.
@@ -47,7 +48,8 @@ class WorkItem(NamedTuple):
     """Work, and the receiver of its outcome. ``size`` is what it costs of a turn, in request items.
 
     A large request is done in ``chunks``: the item stands for its next chunk, and the outcome is set
-    after the last one. It is not done before its ``lookup``, if it has to wait for one.
+    after the last one. It is not done before its ``lookup``, if it has to wait for one. Work of no RM that
+    is ``in_turn`` does not come before that of RMs.
     """
 
     work: Work
@@ -56,6 +58,7 @@ class WorkItem(NamedTuple):
     size: int = 1
     chunks: ChunkedRequest | None = None
     lookup: Lookup | None = None
+    in_turn: bool = False
 
 
 class Closed(Exception):
@@ -104,6 +107,9 @@ class WorkQueue:
         self._size = 0
         #: work of no RM
         self._first: deque[WorkItem] = deque()
+        #: of these the items that are in turn, and whether one of them was taken last
+        self._slices: deque[WorkItem] = deque()
+        self._sliced = False
         self._backlogs: dict[str, _Backlog] = {}
         #: every backlog is in one of these: before the end of its first turn, or after it
         self._new: deque[_Backlog] = deque()
@@ -146,7 +152,7 @@ class WorkQueue:
                 backlog.items.append(item)
                 backlog.arrived.append(self._clock())
             else:
-                self._first.append(item)
+                (self._slices if item.in_turn else self._first).append(item)
             self._size += 1
             self._changed.notify()
             return True
@@ -213,6 +219,10 @@ class WorkQueue:
         """The next item: of no RM, or of the backlog whose turn it is. ``None`` if all wait for groups."""
         if self._first:
             return self._first.popleft()
+        others = self._available() > len(self._slices)
+        self._sliced = bool(self._slices) and not (self._sliced and others)
+        if self._sliced:
+            return self._slices.popleft()
         while backlogs := self._new or self._busy:
             backlog = backlogs[0]
             if not backlog.items:
@@ -248,12 +258,13 @@ class WorkQueue:
         """The owner has ended: tell the callers of all items left that these are not done."""
         with self._changed:
             self._closed = True
-            left = [*self._first]
+            left = [*self._first, *self._slices]
             for backlog in self._backlogs.values():
                 left += backlog.items
                 backlog.items.clear()
                 backlog.arrived.clear()
             self._first.clear()
+            self._slices.clear()
             self._held.clear()
             self._size = 0
         for item in left:

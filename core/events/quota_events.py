@@ -24,6 +24,8 @@ from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quadriga.core.events.system import EventLog
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
@@ -37,6 +39,9 @@ _QUEUE, _LIMIT = 1, 2
 
 #: at most this many full leaves and ledgers are remembered before unused ones are removed
 _FEW: Final = 256
+
+#: after this many updates all watches are told what was touched
+_MANY_UPDATES: Final = 64
 
 _Key = tuple["LeafQueue", tuple["Ledger", ...]]
 
@@ -102,13 +107,17 @@ class _Room:
 class _ShapeWatch:
     """The cohorts of one shape, and the queues and ledgers that must have room for them.
 
-    ``touched`` are those in which an application holds another amount since they were last asked.
+    ``touched`` are those in which an application holds another amount since they were last asked, without
+    those that ``PartitionQuotaEvents`` has noted after ``noted`` of its looks. ``serial`` is its place in the
+    order of all.
     """
 
-    __slots__ = ("cohorts", "rooms", "shape", "touched")
+    __slots__ = ("cohorts", "noted", "rooms", "serial", "shape", "touched")
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, serial: int, noted: int) -> None:
         self.shape = shape
+        self.serial = serial
+        self.noted = noted
         self.cohorts: dict[_Key, Cohort] = {}
         self.rooms: dict[Queue | Ledger, _Room] = {}
         self.touched: dict[Queue | Ledger, None] = {}
@@ -154,6 +163,8 @@ class PartitionQuotaEvents:
         "_log",
         "_partition",
         "_serial",
+        "_touched_lately",
+        "_watched",
         "_watches",
     )
 
@@ -162,6 +173,10 @@ class PartitionQuotaEvents:
         self._changes = changes
         self._log = log
         self._watches: dict[Shape, _ShapeWatch] = {}
+        #: their bits for a node now (``Shape.allocate``)
+        self._watched = 0
+        #: what was touched in each of the last updates
+        self._touched_lately: list[dict[Queue | Ledger, None]] = []
         #: the number of cohorts so far
         self._serial = 0
         self._cohort_of: dict[AskGroup, Cohort] = {}
@@ -190,16 +205,40 @@ class PartitionQuotaEvents:
                     self._record_cohort(cohort)
         touched = self._touched()
         shapes, changes.shapes = changes.shapes, {}
-        feasible = self._partition.node_index.feasible
+        infeasible = self._watched & ~self._partition.node_index.feasible
         everywhere, changes.capacity = changes.capacity, False
-        for shape, watch in self._watches.items():
+        if touched:
+            self._touched_lately.append(touched)
+        if everywhere or len(self._touched_lately) > _MANY_UPDATES:
+            for watch in self._watches.values():
+                self._catch_up(watch)
+                if everywhere:
+                    watch.touched.update({q: None for q in watch.rooms if isinstance(q, Queue)})
+                watch.noted = 0
+            self._touched_lately.clear()
+        for watch in self._to_ask(shapes, infeasible):
+            self._catch_up(watch)
+            for cohort in watch.changed():
+                if cohort.assess():
+                    self._record_cohort(cohort)
+
+    def _catch_up(self, watch: _ShapeWatch) -> None:
+        for touched in self._touched_lately[watch.noted :]:
             watch.touched.update(touched)
-            if everywhere:
-                watch.touched.update({q: None for q in watch.rooms if isinstance(q, Queue)})
-            if watch.touched and (shape in shapes or not feasible & shape.allocate):
-                for cohort in watch.changed():
-                    if cohort.assess():
-                        self._record_cohort(cohort)
+        watch.noted = len(self._touched_lately)
+
+    def _to_ask(self, shapes: Iterable[Shape], infeasible: int) -> list[_ShapeWatch]:
+        """The watches of these shapes, and of those that no node has room for, in their order."""
+        watches = self._watches
+        if infeasible:
+            marked = set(shapes)
+            return [
+                watch
+                for shape, watch in watches.items()
+                if infeasible & shape.allocate or shape in marked
+            ]
+        found = [watches[shape] for shape in shapes if shape in watches]
+        return sorted(found, key=lambda watch: watch.serial)
 
     def _touched(self) -> dict[Queue | Ledger, None]:
         """Queues and ledgers in which an application holds another amount, or with another quota."""
@@ -237,6 +276,7 @@ class PartitionQuotaEvents:
             watch.remove(cohort)
             if not watch.cohorts:
                 del self._watches[cohort.shape]
+                self._watched &= ~cohort.shape.allocate
 
     def _join(self, group: AskGroup) -> Cohort:
         """The cohort of the group. It is another one if the limits of its application have changed."""
@@ -249,7 +289,10 @@ class PartitionQuotaEvents:
         self.remove(group)
         watch = self._watches.get(group.shape)
         if watch is None:
-            watch = self._watches[group.shape] = _ShapeWatch(group.shape)
+            self._serial += 1
+            watch = _ShapeWatch(group.shape, self._serial, len(self._touched_lately))
+            self._watches[group.shape] = watch
+            self._watched |= group.shape.allocate
         cohort = watch.cohorts.get(key)
         if cohort is None:
             self._serial += 1

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from heapq import heappushpop
+from math import inf
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.explain.rivals import amounts
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.node import Node
@@ -15,7 +19,7 @@ from quadriga.core.resources.units import WHOLE, NodeUnits
 from quadriga.core.topology import domains
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from quadriga.core.explain.rivals import Rival, Rivals
     from quadriga.core.model.ask import Ask, AskGroup
@@ -54,7 +58,7 @@ def node_change(
         own = [each.node for each in ask.app.reservations if each.node.reservation is each]
         return domains.remedy(partition, members, [node for node in own if node.open])
     size = _with_units(partition, _largest(parts, len(partition.registry)))
-    nodes = _nodes_for(ask, parts[0][0], bool(members), now)
+    nodes = _Usable(ask, parts[0][0], bool(members), now)
     number, short = 0, size
     for every in (False, False, True):  # a larger node may be of use to more rivals
         competing = [each for each in rivals.all if every or each.fits or _fits(each.shape, size)]
@@ -87,7 +91,7 @@ def node_change(
 def _one_node(
     ask: Ask,
     shape: Shape,
-    nodes: list[Node],
+    nodes: _Usable,
     accepts: Callable[[Node], bool],
     number: int,
     rivals: Rivals,
@@ -111,29 +115,45 @@ def _one_node(
     return f"{partition.registry.words(more)} more free on node {nearest.node_id}"
 
 
-def _nearest(shape: Shape, nodes: list[Node], accepts: Callable[[Node], bool]) -> Node | None:
+def _nearest(shape: Shape, nodes: _Usable, accepts: Callable[[Node], bool]) -> Node | None:
     """The node that lacks the smallest share of what the ask needs."""
 
     def distance(node: Node) -> tuple[float, str]:
         return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
 
-    able = sorted((node for node in nodes if shape.fits(node.total)), key=distance)
-    return next((node for node in able[:_MOST_ASKED] if accepts(node)), None)
+    free = nodes.free
+    share = np.where(free.large(shape), free.missing_share(shape), inf)
+    first = share.argsort(kind="stable")[:_MOST_ASKED]
+    able = [free.nodes[at] for at in first.tolist() if share.item(at) < inf]
+    able += [node for node in nodes.others if shape.fits(node.total)]
+    return next((node for node in sorted(able, key=distance)[:_MOST_ASKED] if accepts(node)), None)
 
 
-def _nodes_for(ask: Ask, shape: Shape, whole: bool, now: int) -> list[Node]:
-    """The nodes that the ask may use, whatever room they have; for ``whole`` the members of its gang."""
-    return [
-        node
-        for node in ask.app.partition.node_index.nodes
-        if node.open
-        and (
-            node.reservation is None
-            or node.reservation.ask is ask
-            or (whole and node.reservation.ask.app is ask.app)
-            or (not whole and lends(node, shape, now))
-        )
-    ]
+class _Usable:
+    """The nodes that the ask may use, whatever room they have; for ``whole`` the members of its gang: those that
+    are free, and ``others``."""
+
+    def __init__(self, ask: Ask, shape: Shape, whole: bool, now: int) -> None:
+        self.free = FreeNodes(ask.app.partition.node_index)
+        self.others = [
+            node
+            for node in self.free.others()
+            if node.open
+            and node.reservation is not None
+            and (
+                node.reservation.ask is ask
+                or (whole and node.reservation.ask.app is ask.app)
+                or (not whole and lends(node, shape, now))
+            )
+        ]
+
+    def room(self, shape: Shape, most: int) -> Iterator[tuple[Node, int]]:
+        """Yield the nodes with room for the shape, and for how many; for ``most`` if it is nothing."""
+        for node in self.others:
+            number = room_for(shape, node.available) if shape.need else most
+            if number:
+                yield node, number
+        yield from self.free.room(shape, most)
 
 
 def _unreserved(partition: Partition) -> int:
@@ -184,7 +204,7 @@ def _missing(
     ask: Ask,
     parts: Parts,
     members: list[AskGroup],
-    nodes: list[Node],
+    nodes: _Usable,
     accepts: Callable[[Node], bool],
     rivals: Sequence[Rival],
     kept: int,
@@ -214,7 +234,7 @@ def _missing(
 def _missing_of_shape(
     shape: Shape,
     wanted: int,
-    nodes: list[Node],
+    nodes: _Usable,
     accepts: Callable[[Node], bool],
     rivals: Sequence[Rival],
     kept: int,
@@ -233,10 +253,10 @@ def _missing_of_shape(
     room: list[int] = []
     largest = [0] * kept  # a heap: the room of the nodes that may be reserved
     short = wanted + taken
-    sums = amounts(rivals, len(nodes[0].available)) if nodes else []
-    for node in nodes:
-        number = room_for(shape, node.available) if shape.need else wanted
-        if number and accepts(node):
+    sums: Totals | None = None
+    for node, number in nodes.room(shape, wanted):
+        if accepts(node):
+            sums = sums or amounts(rivals, len(node.available))
             room.append(number)
             short -= heappushpop(largest, number)
             free = node.available

@@ -5,10 +5,16 @@ A reserved node that lacks room is listed under what it lacks, not under its res
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
+from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
 from quadriga.core.resources.units import WHOLE, largest, room
@@ -19,8 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node
+    from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Vector
+
+#: an ask of more resource types is compared with one node after the other
+_MOST_TYPES: Final = 60
 
 #: what is known if the resource manager is not asked now
 _REFUSED: Final = Check(
@@ -42,26 +52,39 @@ def of_nodes(
     """Yield the checks of nodes, grouped by the reason why they cannot take the ask. Unless the predicates
     are ``asked``, what they said in the last round counts."""
     partition = ask.app.partition
-    nodes = list(partition.nodes.values())
+    required = partition.nodes.get(ask.required_node) if ask.required_node else None
     if ask.required_node:
-        nodes = [node for node in nodes if node.node_id == ask.required_node]
-    fitting = [node for node in nodes if shape.fits(node.total)]
-    if not fitting:
-        yield _too_small(ask, shape, nodes)
+        sizes = Counter([tuple(required.total)] if required is not None else [])
+    else:
+        sizes = partition.node_index.sizes()
+    large = {size: number for size, number in sizes.items() if shape.fits(size)}
+    if not large:
+        yield _too_small(ask, shape, sizes)
         return
-    yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
+    text = f"{sum(large.values())} of {sizes.total()} nodes are large enough"
+    yield Check("node sizes", True, text)
     yield from _reservations(ask)
     if not asked and ask in partition.waiting.deferred_asks:
         yield _REFUSED
     draining, kept, free = [], [], []
-    lacking: dict[tuple[int, ...], list[Node]] = {}
+    lacking: dict[tuple[int, ...], int] = {}
+    nearest: list[Node] = []
+    one_by_one = [required] if required is not None else list(partition.nodes.values())
     split: list[Node] = []
-    for node in fitting:
+    in_order: Iterator[Node] = iter(())
+    if required is None and not shape.shares and len(shape.need) <= _MOST_TYPES:
+        on_free = _Room(partition.node_index, shape)
+        lacking, one_by_one, in_order = on_free.lacking, on_free.others, on_free.in_order()
+        nearest += filter(None, [on_free.nearest])
+    for node in one_by_one:
+        if not shape.fits(node.total):
+            continue
         if not node.open and not ask.required_node:
             draining.append(node)
         elif not shape.fits(node.available):
             if short := _short(node, shape):
-                lacking.setdefault(short, []).append(node)
+                lacking[short] = lacking.get(short, 0) + 1
+                nearest.append(node)
             else:
                 split.append(node)
         elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
@@ -71,11 +94,11 @@ def of_nodes(
     refused: dict[str, int] = {}
     unanswered = 0
 
-    def in_order(node: Node) -> tuple[bool, float, str]:
+    def order(node: Node) -> tuple[bool, float, str]:
         """Return a key that puts the node reserved for the ask first, then the order of a decision."""
         return node.reservation is None, partition.node_index.score(node, shape), node.node_id
 
-    for node in sorted(free, key=in_order):
+    for node in chain(sorted(free, key=order), in_order):
         reason = predicate and predicate(node.node_id)
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
@@ -100,7 +123,7 @@ def of_nodes(
         yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)
     if kept:
         yield _reserved(kept, kernel.now)
-    yield from _lacking(ask, shape, lacking)
+    yield from _lacking(ask, shape, lacking, nearest)
     if split:
         yield _split(ask, shape, split)
     if draining:
@@ -108,28 +131,62 @@ def of_nodes(
         yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
 
 
-def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
+class _Room:
+    """What the free nodes that are large enough have room for: the number of nodes that lack some types, by
+    these, the nearest of them, and the positions of those with room. The ``others`` have to be looked at one by
+    one."""
+
+    def __init__(self, index: NodeOrder, shape: Shape) -> None:
+        nodes = FreeNodes(index)
+        self._index, self._shape, self._nodes = index, shape, nodes.nodes
+        self.others = list(nodes.others())
+        large = nodes.large(shape)
+        #: the types that each node lacks, as bits of the place of a type in the shape
+        lacks = np.zeros(len(large), dtype=np.int64)
+        for bit, (_, short) in enumerate(nodes.lacking(shape)):
+            lacks[short] |= 1 << bit
+        codes, numbers = np.unique(lacks[large], return_counts=True)
+        self.lacking = {
+            tuple([at for bit, (at, _) in enumerate(shape.need) if code >> bit & 1]): number
+            for code, number in zip(codes.tolist(), numbers.tolist(), strict=True)
+            if code
+        }
+        self.nearest: Node | None = None
+        if self.lacking:
+            share = np.where(large & (lacks != 0), nodes.missing_share(shape), inf)
+            self.nearest = self._nodes[int(share.argmin())]
+        self._with_room = np.flatnonzero(large & (lacks == 0))
+
+    def in_order(self) -> Iterator[Node]:
+        """The nodes with room, in the order of a decision."""
+        score, nodes = self._index.score, self._nodes
+        scores = np.array([score(nodes[at], self._shape) for at in self._with_room.tolist()])
+        for at in self._with_room[scores.argsort(kind="stable")].tolist():
+            yield self._nodes[at]
+
+
+def _too_small(ask: Ask, shape: Shape, sizes: Counter[Vector]) -> Check:
     """Return the check for an ask that is larger than every node."""
     registry = ask.app.partition.registry
     whole = registry.words(ask.kind.vector)
-    if ask.required_node and not nodes:
+    if ask.required_node and not sizes:
         text = f"required node {ask.required_node} is not there"
         verdict = f"Node {ask.required_node}, which it requires, is not there."
         return Check("node sizes", False, text, verdict=verdict)
     most = [0] * len(registry)
     for at, _ in shape.need:
-        most[at] = max((node.total[at] for node in nodes), default=0)
+        most[at] = max((size[at] for size in sizes), default=0)
     largest = registry.words(most)
     if ask.required_node:
         text = f"required node {ask.required_node} is too small for {whole}: it has {largest}"
         verdict = f"Node {ask.required_node}, which it requires, is too small for it."
         return Check("node sizes", False, text, verdict=verdict, node=ask.required_node)
-    if not nodes:
+    if not sizes:
         text = f"no node is large enough for {whole}: there are no nodes"
     else:
-        each = "" if len(nodes) == 1 else ", and none has all of it"
+        each = "" if sizes.total() == 1 else ", and none has all of it"
         text = (
-            f"no node is large enough for {whole}: {_number(len(nodes))}, "
+            f"no node is large enough for {whole}: {_number(sizes.total())}, "
             f"at most {largest} among them{each}"
         )
     verdict = f"No node is large enough for it: it needs {whole} on one node."
@@ -233,10 +290,13 @@ def _reserved(kept: list[Node], now: int) -> Check:
     )
 
 
-def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]]) -> Iterator[Check]:
+def _lacking(
+    ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], int], candidates: list[Node]
+) -> Iterator[Check]:
     """Yield the checks for nodes without room, grouped by the resource types that they lack.
 
-    The nearest node is named: one without a reservation if possible, with the smallest missing share.
+    The nearest of the candidates is named: one without a reservation if possible, with the smallest missing
+    share.
     """
     registry = ask.app.partition.registry
 
@@ -244,18 +304,17 @@ def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]])
         share = max((value - node.available[index]) / value for index, value in shape.need)
         return _is_kept_from(node, ask), share, node.node_id
 
-    nearest = min(
-        (node for nodes in lacking.values() for node in nodes), key=distance, default=None
-    )
+    nearest = min(candidates, key=distance, default=None)
+    its_types = _short(nearest, shape) if nearest is not None else None
     groups = {
-        ", ".join(type_name(registry.names[index]) for index in short): nodes
-        for short, nodes in lacking.items()
+        ", ".join(type_name(registry.names[index]) for index in short): (short, number)
+        for short, number in lacking.items()
     }
-    for short, nodes in sorted(
-        groups.items(), key=lambda group: (nearest not in group[1], group[0])
+    for types, (short, number) in sorted(
+        groups.items(), key=lambda group: (group[1][0] != its_types, group[0])
     ):
-        text = f"{_number(len(nodes))}: not enough free {short}"
-        if nearest is None or nearest not in nodes:
+        text = f"{_number(number)}: not enough free {types}"
+        if nearest is None or short != its_types:
             yield Check("nodes", False, text)
             continue
         name = nearest.node_id

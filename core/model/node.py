@@ -13,6 +13,7 @@ from quadriga.core.resources.vectors import Totals, Vector
 from quadriga.fsm.lifecycles import node as node_fsm
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Hashable, Iterator
 
     import numpy.typing as npt
@@ -172,7 +173,7 @@ class NodeOrder:
     cleared when a search finds no node and set when a node gains room.
     """
 
-    __slots__ = ("feasible", "grown", "nodes", "now", "planned", "shapes")
+    __slots__ = ("feasible", "grown", "nodes", "now", "planned", "shapes", "watchers")
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
@@ -180,6 +181,8 @@ class NodeOrder:
         self.feasible = 0
         #: nodes that gained room or opened since refused asks were last tried again
         self.grown: dict[Node, None] = {}
+        #: each gets the nodes that change from now on, those that come and go included
+        self.watchers: tuple[dict[Node, None], ...] = ()
         #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
         self.now = 0
         #: the planned start of the protected gang (Q9)
@@ -255,6 +258,10 @@ class NodeOrder:
         (``Shape.allocate``); not all of them."""
         raise NotImplementedError
 
+    def may_fit(self, amounts: Totals) -> int:
+        """Bits of all shapes (``Shape.allocate``) but those that certainly do not fit in these amounts."""
+        raise NotImplementedError
+
     def score(self, node: Node, shape: Shape) -> float:
         """The score of the node for the shape, which fits; infinite if the node takes no new allocations."""
         raise NotImplementedError
@@ -269,6 +276,15 @@ class NodeOrder:
 
     def node_ids(self) -> tuple[str, ...]:
         """The IDs of all nodes by position; the same object until a node comes or goes."""
+        raise NotImplementedError
+
+    def amounts(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """By position, to be read at once: what is free by type, within 64 bits, and whether the node takes new
+        allocations of any ask (``Node.free``)."""
+        raise NotImplementedError
+
+    def sizes(self) -> Counter[Vector]:
+        """The number of nodes of each capacity."""
         raise NotImplementedError
 
     def without(self, shape: Shape, refused: npt.NDArray[Any]) -> Iterator[Node]:

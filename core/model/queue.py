@@ -17,7 +17,7 @@ from quadriga.core.model.account import Limit
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
-from quadriga.core.resources.vectors import Totals
+from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Queue(Level):
         "reserving",
         "running",
         "share",
+        "short_bits",
         "short_of",
         "state",
         "submit_acl",
@@ -166,6 +167,8 @@ class Queue(Level):
         # quota
         #: shapes that the quota of this queue has no room for
         self.short_of: dict[Shape, None] = {}
+        #: their bits for a node now (``Shape.allocate``)
+        self.short_bits = 0
         #: gangs that wait until this quota has room for all their members (X16)
         self.gated: dict[Application, None] = {}
         #: preemptions that failed because the queue would exceed its guarantee or its max (5.9)
@@ -282,6 +285,7 @@ class Queue(Level):
         Asks of the shape may still preempt, which can make room under the quota as well (5.6).
         """
         self.short_of[shape] = None
+        self.short_bits |= shape.allocate
         self._mark_changed(shape)
         self.block(shape.quota)
 
@@ -291,9 +295,11 @@ class Queue(Level):
 
     def regained(self) -> None:
         """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
-        if self.short_of:
-            for shape in [shape for shape in self.short_of if self.has_room(shape)]:
+        if self.short_of and (fitting := self._may_fit() & self.short_bits):
+            able = [shape for shape in self.short_of if shape.allocate & fitting]
+            for shape in filter(self.has_room, able):
                 del self.short_of[shape]
+                self.short_bits &= ~shape.allocate
                 self._mark_changed(shape)
                 if not self._closed:
                     self.unblock(shape.quota)
@@ -305,6 +311,21 @@ class Queue(Level):
             for app in gangs:
                 app.gang.try_again()
         self.partition.waiting.retry_short_of_quota()
+
+    def _may_fit(self) -> int:
+        """Bits of the shapes that the quota may have room for (``Shape.allocate``), in one look at all."""
+        left = [MAX_QUANTITY] * len(self.allocated)
+        for at, limit in self.limits:
+            left[at] = limit - self.allocated[at]
+        return self.partition.node_index.may_fit(left)
+
+    def forget_short(self, shape: Shape) -> None:
+        """No ask has this shape any more."""
+        if shape in self.short_of:
+            del self.short_of[shape]
+            self.short_bits &= ~shape.allocate
+            if not self._closed:
+                self.unblock(shape.quota)
 
     def shrunk(self) -> None:
         """The queue uses less than before: allow retries of preemptions that exceeded its guarantee."""
@@ -323,6 +344,7 @@ class Queue(Level):
     def open(self) -> None:
         """Serve the applications below again; shapes without quota are determined afresh."""
         self.short_of.clear()
+        self.short_bits = 0
         self.unblock(EVERY_BIT)
 
     def admits(self) -> bool:

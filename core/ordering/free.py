@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,9 +72,7 @@ class FreeAmounts:
         rows = self._rows
         self._read = True
         if rows is None:
-            width = len(nodes[0].available) if nodes else 0
-            rows = _matrix([node.available for node in nodes]).reshape(len(nodes), width)
-            self._rows = rows
+            rows = self._rows = _matrix([node.available for node in nodes])
         elif late := list(dict.fromkeys(log[self.synced :])):
             rows[late] = _matrix([nodes[at].available for at in late])
         self.synced = len(log)
@@ -81,8 +80,9 @@ class FreeAmounts:
 
 
 def _matrix(rows: list[Totals]) -> Matrix:
+    width = len(rows[0]) if rows else 0
     try:
-        return np.array(rows, dtype=np.int64)
+        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(len(rows), width)
     except OverflowError:  # far more of a node is in use than the node has
         return np.array([[_clip(value) for value in row] for row in rows], dtype=np.int64)
 

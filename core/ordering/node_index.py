@@ -187,6 +187,8 @@ class NodeIndex(NodeOrder):
             self.planned.stale = True
             self.planned.needs.pop(node, None)
             node.partition.gather_budget.drop(node)
+        for changed in self.watchers:
+            changed[node] = None
 
     def resized(self, node: Node, before: Vector) -> None:
         if self._lost or node.laid < 0:
@@ -217,6 +219,8 @@ class NodeIndex(NodeOrder):
             node.partition.gather_budget.changed(node)
         if self._room_watch.counts:
             self._room_watch.changed(node)
+        for changed in self.watchers:
+            changed[node] = None
         if self._lost or node.laid < 0:
             return
         score, log, position = self._score(node), self._log, node.position
@@ -329,6 +333,9 @@ class NodeIndex(NodeOrder):
     def within(self, amounts: Totals) -> int:
         return self._known.within(amounts)
 
+    def may_fit(self, amounts: Totals) -> int:
+        return self._known.within(amounts) | ~self._known.table
+
     def best(self, shape: Shape) -> Node | None:
         known = self._known
         if known.searched & shape.allocate and known.without_room() & shape.allocate:
@@ -380,6 +387,16 @@ class NodeIndex(NodeOrder):
                 at += gone <= at
             node.position, node.laid = at, self._laid
         return node.position
+
+    def amounts(self) -> tuple[Matrix, npt.NDArray[np.bool_]]:
+        if self._stale:
+            self._layout()
+        return self._free.of(self.nodes, self._log), self._values < inf
+
+    def sizes(self) -> Counter[Vector]:
+        if self._stale:
+            self._layout()
+        return self._sizes
 
     def node_ids(self) -> tuple[str, ...]:
         if self._stale:

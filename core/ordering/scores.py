@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 Column = npt.NDArray[np.float64]
 
-#: an array whose first dimension is that of nodes
-Rows = TypeVar("Rows", bound=npt.NDArray[Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 #: columns of at most this many numbers are searched as a whole
 _SMALL: Final = 4096
@@ -120,7 +119,7 @@ class Scores:
         return position if values.item(position) != inf else -1
 
 
-def inserted(values: Rows, at: int, row: object) -> Rows:
+def inserted(values: npt.NDArray[Scalar], at: int, row: Any) -> npt.NDArray[Scalar]:
     """The array with one more row at this position. It is moved in its own memory, which has some to spare
     after the first time."""
     number, whole = len(values), values.base
@@ -136,7 +135,7 @@ def inserted(values: Rows, at: int, row: object) -> Rows:
     return whole[: number + 1]
 
 
-def removed(values: Rows, positions: list[int]) -> Rows:
+def removed(values: npt.NDArray[Scalar], positions: list[int]) -> npt.NDArray[Scalar]:
     """The array without the rows at these positions, which are in order; it is moved in its own memory."""
     width, flat = values[:1].size, values.reshape(-1)
     ends = [*positions[1:], len(values)]

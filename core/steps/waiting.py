@@ -90,8 +90,7 @@ class WaitingAsks(Waiting):
             partition.node_index.forget(forgotten)
             partition.failed_preemptions.remove_shape(forgotten)
             for queue in partition.queues():
-                if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
-                    queue.unblock(forgotten.quota)
+                queue.forget_short(forgotten)
             for ledger in list(self.short_ledgers.get(forgotten, ())):
                 ledger.forget(forgotten)
 

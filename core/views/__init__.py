@@ -13,7 +13,7 @@ See D75.
 # Not compiled: it does not run for every ask.
 
 from quadriga.core.views.configuration import as_yaml
-from quadriga.core.views.dump import as_text, diagnostics_of
+from quadriga.core.views.dump import as_text, diagnostics_of, formatted
 from quadriga.core.views.errors import BadRequest, NotFound, ViewError
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.holdings import Holdings, holdings_of
@@ -30,5 +30,6 @@ __all__ = [
     "as_text",
     "as_yaml",
     "diagnostics_of",
+    "formatted",
     "holdings_of",
 ]

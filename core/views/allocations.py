@@ -6,9 +6,10 @@ of what may change, and fast to make.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.si.constants import TAG_DEVICES
@@ -25,6 +26,19 @@ AllocationSnapshot = tuple["Allocation", str | None, dict[str, str], int, int | 
 def snapshot_allocations(allocations: Iterable[Allocation]) -> tuple[AllocationSnapshot, ...]:
     """Snapshots of these allocations."""
     return tuple([_snapshot(each) for each in allocations])
+
+
+def allocations_in_steps(
+    allocations: Collection[Allocation],
+) -> Steps[tuple[AllocationSnapshot, ...]]:
+    """The same, in steps if they are many."""
+    if len(allocations) <= STEP:
+        return snapshot_allocations(allocations)
+    found: list[AllocationSnapshot] = []
+    for few in chunks(allocations):
+        found += snapshot_allocations(few)
+        yield
+    return tuple(found)
 
 
 def _snapshot(allocation: Allocation) -> AllocationSnapshot:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from quadriga.core.model import usage
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.runtime.dialect import Dialect
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views.allocations import (
     AllocationSnapshot,
     allocation_objects,
-    snapshot_allocations,
+    allocations_in_steps,
 )
-from quadriga.core.views.asks import AskSnapshot, ask_objects, snapshot_asks
+from quadriga.core.views.asks import AskSnapshot, ask_objects, asks_in_steps
 from quadriga.core.views.ended import NO_PRIORITY, EndedSnapshot, ended_object, snapshot_ended
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import APPLICATION
@@ -31,7 +32,7 @@ __all__ = [
     "ApplicationSnapshot",
     "EndedSnapshot",
     "application_object",
-    "snapshot_application",
+    "application_in_steps",
 ]
 
 
@@ -50,10 +51,11 @@ class ApplicationSnapshot(NamedTuple):
     spent: usage.Usage | None
 
 
-def snapshot_application(
+def application_in_steps(
     app: Application | EndedApplication, now: int, dialect: Dialect
-) -> ApplicationSnapshot | EndedSnapshot:
-    """The application at ``now`` (ns), its states in the dialect's names (X1)."""
+) -> Steps[ApplicationSnapshot | EndedSnapshot]:
+    """The application at ``now`` (ns), its states in the dialect's names (X1). One with many asks or
+    allocations is itself read in steps."""
     if isinstance(app, EndedApplication):
         return snapshot_ended(app, dialect)
     partition = app.partition
@@ -86,8 +88,8 @@ def snapshot_application(
         found["startTime"] = started
     if app.backoff_until > now:
         found["backoffDeadline"] = app.backoff_until
-    asks = snapshot_asks(app, now) if app.asks else ()
-    held = snapshot_allocations([*app.allocations.values(), *app.placeholders.values()])
+    asks = (yield from asks_in_steps(app, now)) if app.asks else ()
+    held = yield from allocations_in_steps([*app.allocations.values(), *app.placeholders.values()])
     spent = app.spent.copy() if app.spent is not None else None
     return ApplicationSnapshot(app, now, found, asks, held, spent)
 

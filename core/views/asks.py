@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.resources.shapes import shape_of
 from quadriga.core.resources.vectors import Vector
+from quadriga.core.runtime.stepwise import STEP, Steps
 from quadriga.core.scheduling.scale_up import was_tried
 from quadriga.core.steps import gang, limits
 from quadriga.core.views.quantities import amounts
@@ -21,14 +22,18 @@ if TYPE_CHECKING:
 AskSnapshot = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], bool, bool, bool]
 
 
-def snapshot_asks(app: Application, now: int) -> tuple[AskSnapshot, ...]:
-    """Snapshots of the application's pending asks. A parked ask (G29) is one of them, with nothing
-    pending."""
+def asks_in_steps(app: Application, now: int) -> Steps[tuple[AskSnapshot, ...]]:
+    """Snapshots of the application's pending asks, in steps if they are many. A parked ask (G29) is one of
+    them, with nothing pending."""
     aside = app.partition.waiting.deferred_asks
     # Asks of one group wait for the same reasons.
     known: dict[object, list[str]] = {}
     found: list[AskSnapshot] = []
-    for ask in app.asks.values():
+    for number, ask in enumerate(list(app.asks.values()), 1):
+        if number % STEP == 0:
+            yield
+        if app.asks.get(ask.ask_key) is not ask:
+            continue  # it has been served meanwhile
         planned = ask.planned is not None
         same = ask.group, ask.placeholder, planned, ask in aside
         obstacles = known.get(same) if ask.group is not None else None

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
 from quadriga.core.model.queue import LeafQueue
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.nodes import BUCKETS, bucket_of
 from quadriga.core.views.partitions import containers_of
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
@@ -14,6 +15,7 @@ from quadriga.fsm.lifecycles import node as node_fsm
 from quadriga.si.constants import NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
@@ -82,26 +84,35 @@ def partition_counters(partition: Partition) -> PartitionCounters:
     }
 
 
-def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
+def scheduler_counters_in_steps(scheduler: Scheduler, errors: int) -> Steps[SchedulerCounters]:
     """``errors`` is the number of errors that the driver survived."""
     partitions, tally = list(scheduler.partitions()), scheduler.tally
-    held = sum(map(containers_of, partitions))
-    released = sum(
-        p.root.released + sum(app.released for app in p.applications.values()) for p in partitions
-    )
-    states = Counter(
-        app.state for p in partitions for apps in (p.applications.values(), p.ended) for app in apps
-    )
-    nodes = [node for p in partitions for node in p.nodes.values()]
-    kinds = Counter(node.state for node in nodes)
+    held = released = unhealthy = 0
+    states: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     usage: dict[str, list[int]] = {}
     for partition in partitions:
-        for name in provided(partition):
-            counts = usage.setdefault(name, [0] * len(BUCKETS))
-            index = partition.registry.index[name]
-            for node in partition.nodes.values():
-                if (whole := node.total[index]) > 0:
-                    counts[bucket_of(node.allocated[index], whole)] += 1
+        released += partition.root.released
+        for apps in chunks(partition.applications.values()):
+            states.update([app.state for app in apps])
+            held += sum([len(app.allocations) + len(app.placeholders) for app in apps])
+            released += sum([app.released for app in apps])
+            yield
+        for ended in chunks(partition.ended):
+            states.update([app.state for app in ended])
+            yield
+        types = [
+            (partition.registry.index[name], usage.setdefault(name, [0] * len(BUCKETS)))
+            for name in provided(partition)
+        ]
+        for nodes in chunks(partition.nodes.values()):
+            kinds.update([node.state for node in nodes])
+            for node in nodes:
+                unhealthy += node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
+                for index, counts in types:
+                    if (whole := node.total[index]) > 0:
+                        counts[bucket_of(node.allocated[index], whole)] += 1
+            yield
     return {
         "containers": {
             "allocated": held + released,
@@ -119,9 +130,7 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
             "active": sum(kinds[state] for state in node_fsm.OPEN),
             "draining": sum(kinds[state] for state in node_fsm.CLOSED),
             "decommissioned": tally.nodes_removed,
-            "unhealthy": sum(
-                node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
-            ),
+            "unhealthy": unhealthy,
             "failed": sum(len(p.failed_nodes) for p in partitions),
         },
         "node_usage": dict(sorted(usage.items())),
@@ -129,22 +138,36 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
     }
 
 
-def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
+def queue_counters_in_steps(partition: Partition, tally: Tally) -> Steps[list[QueueCounters]]:
     """Every queue, parents first, children by name. Ended applications count in their queue."""
     ended: dict[str, list[EndedApplication]] = {}
-    for app in partition.ended:
-        ended.setdefault(app.queue_path, []).append(app)
+    for apps in chunks(partition.ended):
+        for app in apps:
+            ended.setdefault(app.queue_path, []).append(app)
+        yield
     found: list[QueueCounters] = []
-    _queue_counters(partition.root, ended, found)
+    yield from _queue_counters(partition.root, _living(partition), ended, found)
     for each in found:
         counts = tally.ended.get((partition.key, each["queue"]), Counter())
         each["ended"] = {state: counts[state] for state in application_fsm.RECORDED}
     return found
 
 
+def _living(partition: Partition) -> dict[Queue, tuple[list[Application], int]]:
+    """The applications of each queue, and what those that have ended had released. Both are of one moment,
+    so an application that ends meanwhile is counted once."""
+    return {
+        queue: (list(queue.apps.values()) if isinstance(queue, LeafQueue) else [], queue.released)
+        for queue in partition.queues()
+    }
+
+
 def _queue_counters(
-    queue: Queue, ended: dict[str, list[EndedApplication]], found: list[QueueCounters]
-) -> tuple[Counter[str], int, int]:
+    queue: Queue,
+    living: dict[Queue, tuple[list[Application], int]],
+    ended: dict[str, list[EndedApplication]],
+    found: list[QueueCounters],
+) -> Steps[tuple[Counter[str], int, int]]:
     """Append the counters of the queue and all below to ``found``. Returns its applications by state, and
     the numbers of allocations that living applications hold and have released."""
     partition = queue.partition
@@ -161,18 +184,23 @@ def _queue_counters(
         "maxRunningApps": queue.max_applications,
     }
     found.append(mine)
-    living = list(queue.apps.values()) if isinstance(queue, LeafQueue) else []
-    states = Counter(app.state for app in (*living, *ended.get(queue.path, ())))
-    held = sum(len(app.allocations) + len(app.placeholders) for app in living)
-    released = sum(app.released for app in living)
-    for name in sorted(queue.children):
-        more, below_held, below_released = _queue_counters(queue.children[name], ended, found)
+    states: Counter[str] = Counter([app.state for app in ended.get(queue.path, ())])
+    held = released = 0
+    mine_living, mine_released = living.get(queue, ((), 0))
+    for apps in chunks(mine_living):
+        states.update([app.state for app in apps])
+        held += sum([len(app.allocations) + len(app.placeholders) for app in apps])
+        released += sum([app.released for app in apps])
+        yield
+    yield
+    for child in [queue.children[name] for name in sorted(queue.children)]:
+        more, below_held, below_released = yield from _queue_counters(child, living, ended, found)
         states += more
         held += below_held
         released += below_released
     mine["applications"] = dict(sorted(states.items()))
     mine["containers"] = {
-        "allocated": held + released + queue.released,
-        "released": released + queue.released,
+        "allocated": held + released + mine_released,
+        "released": released + mine_released,
     }
     return states, held, released

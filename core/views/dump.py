@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
+from quadriga.core.runtime.stepwise import Steps
+from quadriga.core.views.applications import application_object
+from quadriga.core.views.nodes import node_object
 from quadriga.si import StateDumpPlugin
 
 #: the diagnostics if no resource manager provides any
@@ -14,6 +17,43 @@ NO_DIAGNOSTICS: Final[Mapping[str, str]] = {"empty": "Resource Manager did not r
 
 #: largest nesting depth of the diagnostics
 _DEEPEST = 100
+
+
+class StatePart(NamedTuple):
+    """A key of the state with its value, or a ``member`` of the list that came last under this key: the
+    snapshot of an application or a node, or a partition whose ``nodesInfo`` follow."""
+
+    key: str
+    value: Any
+    member: bool = False
+
+
+def collected(parts: Iterator[StatePart | None]) -> Steps[dict[str, Any]]:
+    """The state of these parts, in steps."""
+    state: dict[str, Any] = {}
+    for part in parts:
+        if part is None:
+            pass
+        elif not part.member:
+            state[part.key] = part.value
+        elif part.key == "nodesInfo":
+            state["nodes"][-1]["nodesInfo"].append(part.value)
+        else:
+            state[part.key].append(part.value)
+        yield
+    return state
+
+
+def formatted(state: dict[str, Any]) -> dict[str, Any]:
+    """The state with objects instead of snapshots."""
+    nodes = [
+        {**each, "nodesInfo": list(map(node_object, each["nodesInfo"]))} for each in state["nodes"]
+    ]
+    return {
+        **state,
+        "applications": list(map(application_object, state["applications"])),
+        "nodes": nodes,
+    }
 
 
 def diagnostics_of(callbacks: Mapping[str, object]) -> dict[str, Any]:

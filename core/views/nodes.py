@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.resources.vectors import Vector, exact_share
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.allocations import (
     AllocationSnapshot,
     allocation_objects,
@@ -48,10 +49,12 @@ NodeSnapshot = tuple[
 ForeignSnapshot = tuple["ForeignAllocation", dict[str, str], Vector, int, bool]
 
 
-def snapshot_nodes(partition: Partition, page: slice) -> list[NodeSnapshot]:
-    """Snapshots of the nodes of this page, by id."""
+def each_node(partition: Partition, page: slice) -> Iterator[NodeSnapshot]:
+    """Snapshots of the nodes of this page, by id, without those that have left meanwhile."""
     nodes = partition.nodes
-    return [snapshot_node(nodes[node_id]) for node_id in partition.node_index.node_ids()[page]]
+    for node_id in partition.node_index.node_ids()[page]:
+        if (node := nodes.get(node_id)) is not None:
+            yield snapshot_node(node)
 
 
 def snapshot_node(node: Node) -> NodeSnapshot:
@@ -140,25 +143,29 @@ def bucket_of(used: int, whole: int) -> int:
     return min(9, max(0, -(-10 * used // whole) - 1))
 
 
-def utilisation(partition: Partition) -> PartitionUtilisation:
+def utilisation_in_steps(partition: Partition) -> Steps[PartitionUtilisation]:
     """The nodes in each bucket, for every type that some node has."""
-    return {
-        "clusterId": partition.rm.rm_id,
-        "partition": partition.name,
-        "utilizations": [utilisation_of(partition, name) for name in provided(partition)],
-    }
+    found = yield from types_in_steps(partition, list(provided(partition)))
+    return {"clusterId": partition.rm.rm_id, "partition": partition.name, "utilizations": found}
 
 
-def utilisation_of(partition: Partition, name: str) -> TypeUtilisation:
-    """One type; nodes that have none of it are in no bucket."""
-    at = partition.registry.index.get(name)
-    members: list[list[str]] = [[] for _ in BUCKETS]
-    if at is not None:
-        for node_id in sorted(partition.nodes):
-            node = partition.nodes[node_id]
-            if node.total[at] > 0:
-                members[bucket_of(node.allocated[at], node.total[at])].append(node_id)
-    return {"type": name, "utilization": _buckets(members)}
+def types_in_steps(partition: Partition, names: list[str]) -> Steps[list[TypeUtilisation]]:
+    """The nodes in each bucket for these types; nodes that have none of it are in no bucket."""
+    index = partition.registry.index
+    types: list[tuple[int | None, list[list[str]]]] = [
+        (index.get(name), [[] for _ in BUCKETS]) for name in names
+    ]
+    for ids in chunks(partition.node_index.node_ids()):
+        for node in filter(None, map(partition.nodes.get, ids)):
+            for at, members in types:
+                if at is not None and node.total[at] > 0:
+                    bucket = bucket_of(node.allocated[at], node.total[at])
+                    members[bucket].append(node.node_id)
+        yield
+    return [
+        {"type": name, "utilization": _buckets(members)}
+        for name, (_, members) in zip(names, types, strict=True)
+    ]
 
 
 def _buckets(members: Iterable[list[str]]) -> list[Bucket]:

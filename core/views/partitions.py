@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.runtime.dialect import Dialect
+from quadriga.core.runtime.stepwise import Steps, chunks, finish
 from quadriga.core.views.quantities import amounts, percentages, provided
 
 if TYPE_CHECKING:
@@ -35,11 +36,18 @@ def cluster_object(
     return found
 
 
-def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
+def partition_in_steps(partition: Partition, dialect: Dialect) -> Steps[PartitionObject]:
     """The partition, with the number of applications by state, ended ones included."""
+    states: Counter[str] = Counter()
+    for apps in chunks(partition.applications.values()):
+        states.update([dialect.state(app.state) for app in apps])
+        yield
+    for ended in chunks(partition.ended):
+        states.update([dialect.state(app.state) for app in ended])
+        yield
+    containers = yield from containers_in_steps(partition)
     capacity = provided(partition)
     used = amounts(partition, partition.root.allocated, capacity)
-    states = Counter(dialect.state(app.state) for app in applications_of(partition))
     config = partition.config
     return {
         "clusterId": partition.rm.rm_id,
@@ -55,7 +63,7 @@ def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
         },
         "totalNodes": len(partition.nodes),
         "applications": {**dict(sorted(states.items())), "total": states.total()},
-        "totalContainers": containers_of(partition),
+        "totalContainers": containers,
         "state": partition.state,
         "lastStateTransitionTime": partition.changed,
         "preemptionEnabled": config.preemption_enabled,
@@ -68,7 +76,15 @@ def applications_of(partition: Partition) -> list[Application | EndedApplication
     return [*sorted(partition.applications.values(), key=lambda app: app.seq), *partition.ended]
 
 
-def containers_of(partition: Partition) -> int:
+def containers_in_steps(partition: Partition) -> Steps[int]:
     """The number of allocations, placeholders included."""
-    apps = partition.applications.values()
-    return sum(len(app.allocations) + len(app.placeholders) for app in apps)
+    number = 0
+    for apps in chunks(partition.applications.values()):
+        number += sum([len(app.allocations) + len(app.placeholders) for app in apps])
+        yield
+    return number
+
+
+def containers_of(partition: Partition) -> int:
+    """The same, counted at once."""
+    return finish(containers_in_steps(partition))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import render_duration
+from quadriga.core.runtime.stepwise import Steps, finish
 from quadriga.core.views.applications import NO_PRIORITY
 from quadriga.core.views.quantities import amounts, percentages, provided, sorted_amounts
 
@@ -13,7 +14,12 @@ if TYPE_CHECKING:
     from quadriga.core.views.objects import QueueObject, Resources, TemplateObject
 
 
-def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
+def queue_object(queue: Queue) -> QueueObject:
+    """The queue alone."""
+    return finish(queue_in_steps(queue, tree=False))
+
+
+def queue_in_steps(queue: Queue, *, tree: bool) -> Steps[QueueObject]:
     """The queue, with everything below it if ``tree``; children in order of their names.
 
     Root's maximum is the capacity of its nodes (5.1). Types without any limit are absent from
@@ -41,7 +47,7 @@ def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
         "isManaged": queue.managed,
         "properties": dict(sorted(queue.raw_properties.items())),
         "parent": queue.parent.path if queue.parent is not None else "",
-        "children": [queue_object(child, tree=True) for child in below] if tree else [],
+        "children": [],
         "childrenNames": names,
         "childNames": list(names),
         "absUsedCapacity": percentages(allocated, most),
@@ -61,6 +67,10 @@ def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
     template = _template(queue)
     if template is not None:
         found["template"] = template
+    yield
+    if tree:
+        for child in below:
+            found["children"].append((yield from queue_in_steps(child, tree=True)))
     return found
 
 

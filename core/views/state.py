@@ -2,25 +2,28 @@
 
 A view changes nothing in the scheduler and shares nothing with it: every object is a new copy of plain
 dicts, lists, texts and numbers, ready for JSON. Views are called between two steps, in a service through
-``SchedulerService.read``.
+``SchedulerService.read``. Those of many objects are also generators, which a service reads in slices
+(``driver.slices``): ``each_...`` yields snapshots to be formatted later, ``..._in_steps`` returns the object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.core.checks.failures import FailureLog
-from quadriga.core.checks.health import check_health
+from quadriga.core.checks.health import check_in_steps
 from quadriga.core.config import ConfigError, load
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.dialect import Dialect
+from quadriga.core.runtime.stepwise import Steps, at_once, chunks, finish, parts
 from quadriga.core.views.applications import (
     ApplicationSnapshot,
     EndedSnapshot,
+    application_in_steps,
     application_object,
-    snapshot_application,
 )
 from quadriga.core.views.configuration import configuration_object
 from quadriga.core.views.counters import (
@@ -28,30 +31,25 @@ from quadriga.core.views.counters import (
     QueueCounters,
     SchedulerCounters,
     partition_counters,
-    queue_counters,
-    scheduler_counters,
+    queue_counters_in_steps,
+    scheduler_counters_in_steps,
 )
-from quadriga.core.views.dump import NO_DIAGNOSTICS
+from quadriga.core.views.dump import NO_DIAGNOSTICS, StatePart, collected, formatted
 from quadriga.core.views.errors import BadRequest, NotFound
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.nodes import (
     NodeSnapshot,
     dominant_type,
+    each_node,
     node_object,
     snapshot_node,
-    snapshot_nodes,
-    utilisation,
-    utilisation_of,
+    types_in_steps,
+    utilisation_in_steps,
 )
-from quadriga.core.views.partitions import (
-    applications_of,
-    cluster_object,
-    containers_of,
-    partition_object,
-)
+from quadriga.core.views.partitions import cluster_object, containers_in_steps, partition_in_steps
 from quadriga.core.views.placement import placement_object, rule_objects
-from quadriga.core.views.queues import queue_object
-from quadriga.core.views.users import group_object, group_objects, user_object, user_objects
+from quadriga.core.views.queues import queue_in_steps
+from quadriga.core.views.users import group_object, groups_in_steps, user_object, users_in_steps
 from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
@@ -63,6 +61,8 @@ if TYPE_CHECKING:
     from quadriga.core.views import objects
 
 Found = TypeVar("Found")
+
+Snapshot = ApplicationSnapshot | EndedSnapshot
 
 #: the page that has all members of a list
 ALL: Final = slice(None)
@@ -116,16 +116,27 @@ class Views:
         rms = self.scheduler.resource_managers()
         return [cluster_object(p, rms, self.start_time) for p in self.scheduler.partitions()]
 
-    def partitions(self) -> list[objects.PartitionObject]:
-        return [partition_object(p, self.dialect) for p in self.scheduler.partitions()]
+    def partitions_in_steps(self) -> Steps[list[objects.PartitionObject]]:
+        found = []
+        for partition in list(self.scheduler.partitions()):
+            found.append((yield from partition_in_steps(partition, self.dialect)))
+        return found
 
-    def queues(self, partition: str) -> objects.QueueObject:
+    partitions = at_once(partitions_in_steps)
+
+    def queues_in_steps(self, partition: str) -> Steps[objects.QueueObject]:
         """Root, with the whole tree."""
-        return queue_object(self._partition(partition).root, tree=True)
+        return queue_in_steps(self._partition(partition).root, tree=True)
 
-    def queue(self, partition: str, queue: str, *, subtree: bool = False) -> objects.QueueObject:
+    queues = at_once(queues_in_steps)
+
+    def queue_in_steps(
+        self, partition: str, queue: str, *, subtree: bool = False
+    ) -> Steps[objects.QueueObject]:
         """One queue by its path; the queues below only with ``subtree``, their names always."""
-        return queue_object(self._queue(self._partition(partition), queue), tree=subtree)
+        return queue_in_steps(self._queue(self._partition(partition), queue), tree=subtree)
+
+    queue = at_once(queue_in_steps)
 
     def placement_rules(self, partition: str) -> list[objects.RuleObject]:
         return rule_objects(self._partition(partition))
@@ -137,6 +148,13 @@ class Views:
     ) -> objects.ApplicationObject:
         """The living application of this id, else the last one that ended or was rejected; only in
         ``queue`` if that is given."""
+        found: list[Snapshot] = parts(self.each_named(partition, application_id, queue))
+        return application_object(found[0])
+
+    def each_named(
+        self, partition: str, application_id: str, queue: str | None = None
+    ) -> Iterator[Snapshot | None]:
+        """The snapshot of this application, in steps."""
         found = self._partition(partition)
         named = self._queue(found, queue) if queue is not None else None
         if not application_id:
@@ -144,7 +162,8 @@ class Views:
         for app in (found.applications.get(application_id), *reversed(found.ended)):
             if app is not None and app.app_id == application_id:
                 if named is None or app.queue_path == named.path:
-                    return application_object(self._snapshot(app))
+                    yield (yield from self._snapshot(app))
+                    return
         raise NotFound("Application not found")
 
     def applications(
@@ -152,19 +171,23 @@ class Views:
     ) -> list[objects.ApplicationObject]:
         """The ``active``, ``rejected`` or ``completed`` (this includes killed) applications; of the active
         ones only those in the application state ``status``, in any case and dialect."""
-        return list(map(application_object, self.snapshot_applications(partition, state, status)))
+        snapshots: list[Snapshot] = parts(self.each_application(partition, state, status))
+        return list(map(application_object, snapshots))
 
     def queue_applications(
         self, partition: str, queue: str, state: str = "active", status: str = ""
     ) -> list[objects.ApplicationObject]:
         """The living applications of a leaf; a parent has none of its own."""
-        snapshots = self.snapshot_queue_applications(partition, queue, state, status)
+        snapshots: list[Snapshot] = parts(
+            self.each_queue_application(partition, queue, state, status)
+        )
         return list(map(application_object, snapshots))
 
-    def snapshot_applications(
+    def each_application(
         self, partition: str, state: str, status: str = "", page: slice = ALL
-    ) -> list[ApplicationSnapshot | EndedSnapshot]:
-        """``applications`` as snapshots, to be formatted later (``application_object``), those of a page."""
+    ) -> Iterator[Snapshot | None]:
+        """``applications`` as snapshots, to be formatted later (``application_object``), those of a page.
+        Living ones that end before they are reached are left out."""
         found = self._partition(partition)
         kind = state.lower()
         if kind not in APPLICATION_STATES:
@@ -172,12 +195,11 @@ class Views:
             raise BadRequest(f"Only following application states are allowed: {allowed}")
         if kind == "active":
             return self._active(found.applications.values(), status, page)
-        chosen = [app for app in found.ended if app.state in _ENDS[kind]]
-        return [self._snapshot(app) for app in chosen[page]]
+        return self._page(found.ended, _ENDS[kind], page)
 
-    def snapshot_queue_applications(
+    def each_queue_application(
         self, partition: str, queue: str, state: str = "active", status: str = "", page: slice = ALL
-    ) -> list[ApplicationSnapshot | EndedSnapshot]:
+    ) -> Iterator[Snapshot | None]:
         """``queue_applications`` as snapshots, to be formatted later, those of a page."""
         found = self._queue(self._partition(partition), queue)
         if state.lower() != "active":
@@ -187,27 +209,44 @@ class Views:
 
     def _active(
         self, apps: Iterable[Application], status: str, page: slice
-    ) -> list[ApplicationSnapshot | EndedSnapshot]:
+    ) -> Iterator[Snapshot | None]:
         if status and status.lower() not in _STATUS:
             allowed = ", ".join(self.dialect.state(each).lower() for each in application_fsm.LIVING)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
-        wanted = _STATUS[status.lower()] if status else None
-        chosen = [app for app in apps if wanted in (None, app.state)]
-        chosen.sort(key=attrgetter("seq"))
-        return [self._snapshot(app) for app in chosen[page]]
+        wanted = (_STATUS[status.lower()],) if status else application_fsm.LIVING
+        return self._page(sorted(apps, key=attrgetter("seq")), wanted, page)
 
-    def _snapshot(self, app: Application | EndedApplication) -> ApplicationSnapshot | EndedSnapshot:
-        return snapshot_application(app, self.scheduler.now, self.dialect)
+    def _page(
+        self,
+        apps: Iterable[Application | EndedApplication],
+        states: Collection[str],
+        page: slice,
+    ) -> Iterator[Snapshot | None]:
+        """Those in one of these states that are on the page."""
+        first, number = page.start or 0, 0
+        for few in chunks(apps):
+            for app in few:
+                if app.state not in states:
+                    continue
+                number += 1
+                if number > first:
+                    yield (yield from self._snapshot(app))
+                if number == page.stop:
+                    return
+            yield None
+
+    def _snapshot(self, app: Application | EndedApplication) -> Steps[Snapshot]:
+        return application_in_steps(app, self.scheduler.now, self.dialect)
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def nodes(self, partition: str) -> list[objects.NodeObject]:
         """All nodes, by id."""
-        return list(map(node_object, self.snapshot_nodes(partition)))
+        return list(map(node_object, self.each_node(partition)))
 
-    def snapshot_nodes(self, partition: str, page: slice = ALL) -> list[NodeSnapshot]:
+    def each_node(self, partition: str, page: slice = ALL) -> Iterator[NodeSnapshot]:
         """``nodes`` as snapshots, to be formatted later (``node_object``), those of a page."""
-        return snapshot_nodes(self._partition(partition), page)
+        return each_node(self._partition(partition), page)
 
     def node(self, partition: str, node_id: str) -> objects.NodeObject:
         found = self._partition(partition).nodes.get(node_id)
@@ -215,20 +254,31 @@ class Views:
             raise NotFound("Node not found")
         return node_object(snapshot_node(found))
 
-    def node_utilisations(self) -> list[objects.PartitionUtilisation]:
+    def node_utilisations_in_steps(self) -> Steps[list[objects.PartitionUtilisation]]:
         """Every partition and resource type."""
-        return [utilisation(partition) for partition in self.scheduler.partitions()]
+        found = []
+        for partition in list(self.scheduler.partitions()):
+            found.append((yield from utilisation_in_steps(partition)))
+        return found
 
-    def node_utilisation(self, partition: str = "default") -> objects.TypeUtilisation:
+    node_utilisations = at_once(node_utilisations_in_steps)
+
+    def node_utilisation_in_steps(
+        self, partition: str = "default"
+    ) -> Steps[objects.TypeUtilisation]:
         """One partition, and the type of which the largest share is allocated (YuniKorn's older
         form)."""
         found = self._partition(partition)
-        return utilisation_of(found, dominant_type(found))
+        return (yield from types_in_steps(found, [dominant_type(found)]))[0]
+
+    node_utilisation = at_once(node_utilisation_in_steps)
 
     # -- users and groups --------------------------------------------------------------------------
 
-    def users(self, partition: str) -> list[objects.UserObject]:
-        return user_objects(self._partition(partition))
+    def users_in_steps(self, partition: str) -> Steps[list[objects.UserObject]]:
+        return users_in_steps(self._partition(partition))
+
+    users = at_once(users_in_steps)
 
     def user(self, partition: str, name: str) -> objects.UserObject:
         found = self._partition(partition)
@@ -236,8 +286,10 @@ class Views:
             raise BadRequest("User name is missing")
         return _known(lambda: user_object(found, name), "User not found")
 
-    def groups(self, partition: str) -> list[objects.GroupObject]:
-        return group_objects(self._partition(partition))
+    def groups_in_steps(self, partition: str) -> Steps[list[objects.GroupObject]]:
+        return groups_in_steps(self._partition(partition))
+
+    groups = at_once(groups_in_steps)
 
     def group(self, partition: str, name: str) -> objects.GroupObject:
         found = self._partition(partition)
@@ -271,10 +323,16 @@ class Views:
     ) -> objects.HealthObject:
         """Check now, and keep the result. ``failures`` is ``SchedulerService.failure_log``, and
         ``now`` (ns) the service's time, which may be ahead of the scheduler's."""
-        now = self.scheduler.now if now is None else now
-        self._health = check_health(self.scheduler.partitions(), failures, now, self._checked)
-        self._checked = now
+        finish(self.health_in_steps(failures, now))
         return self.health()
+
+    def health_in_steps(
+        self, failures: FailureLog | None = None, now: int | None = None
+    ) -> Steps[None]:
+        now = self.scheduler.now if now is None else now
+        partitions = list(self.scheduler.partitions())
+        self._health = yield from check_in_steps(partitions, failures, now, self._checked)
+        self._checked = now
 
     def health(self) -> objects.HealthObject:
         """The result of the last check."""
@@ -284,20 +342,23 @@ class Views:
         checks: list[objects.CheckObject] = [each.copy() for each in last["HealthChecks"]]
         return {"Healthy": last["Healthy"], "HealthChecks": checks}
 
-    def sample(self) -> None:
+    def sample_in_steps(self) -> Steps[None]:
         """Add a sample of what runs now to the history."""
-        partitions = list(self.scheduler.partitions())
-        running = sum(partition.root.running for partition in partitions)
-        held = sum(map(containers_of, partitions))
-        self.history.add(Sample(self.scheduler.now, running, held))
+        now, running, held = self.scheduler.now, 0, 0
+        for partition in list(self.scheduler.partitions()):
+            running += partition.root.running
+            held += yield from containers_in_steps(partition)
+        self.history.add(Sample(now, running, held))
+
+    sample = at_once(sample_in_steps)
 
     def counters(self, errors: int = 0) -> SchedulerCounters:
         """The numbers behind the scheduler's metrics (2.15)."""
-        return scheduler_counters(self.scheduler, errors)
+        return finish(scheduler_counters_in_steps(self.scheduler, errors))
 
     def queue_counters(self, partition: str) -> list[QueueCounters]:
         """The numbers behind the metrics of every queue, parents first."""
-        return queue_counters(self._partition(partition), self.scheduler.tally)
+        return finish(queue_counters_in_steps(self._partition(partition), self.scheduler.tally))
 
     def partition_counters(self, partition: str) -> PartitionCounters:
         """The present numbers of the partition."""
@@ -311,46 +372,56 @@ class Views:
         diagnostics: Mapping[str, Any] | None = None,
         log_level: str = "INFO",
     ) -> dict[str, Any]:
-        """The whole state at one moment (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` are
-        those of the resource managers."""
-        dump = self.snapshot_state(diagnostics=diagnostics, log_level=log_level)
-        dump["applications"] = list(map(application_object, dump["applications"]))
-        for each in dump["nodes"]:
-            each["nodesInfo"] = list(map(node_object, each["nodesInfo"]))
-        return dump
+        """The whole state (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` are those of the resource
+        managers."""
+        steps = self.state_in_steps(diagnostics=diagnostics, log_level=log_level)
+        return formatted(finish(steps))
 
-    def snapshot_state(
-        self,
-        *,
-        diagnostics: Mapping[str, Any] | None = None,
-        log_level: str = "INFO",
-    ) -> dict[str, Any]:
-        """``state_dump`` with snapshots of applications and nodes, to be formatted later."""
-        partitions = list(self.scheduler.partitions())
-        return {
-            "timestamp": self.scheduler.now,
-            "partitions": [partition_object(each, self.dialect) for each in partitions],
-            "applications": [
-                self._snapshot(app) for each in partitions for app in applications_of(each)
-            ],
-            "appHistory": self.history.applications(),
-            "nodes": [
-                {"partitionName": each.name, "nodesInfo": snapshot_nodes(each, ALL)}
-                for each in partitions
-            ],
-            "clusterInfo": self.clusters(),
-            "containerHistory": self.history.containers(),
-            "queues": [queue_object(each.root, tree=True) for each in partitions],
-            "placementRules": [placement_object(each) for each in partitions],
-            "rmDiagnostics": dict(diagnostics if diagnostics is not None else NO_DIAGNOSTICS),
-            "logLevel": log_level,
-            "config": self.configuration(),
-            "eventStreams": [
-                {"name": stream.host, "createdAt": stream.opened}
-                for stream in self.scheduler.events.streams
-                if not stream.closed
-            ],
-        }
+    def state_in_steps(
+        self, *, diagnostics: Mapping[str, Any] | None = None, log_level: str = "INFO"
+    ) -> Steps[dict[str, Any]]:
+        """``state_dump`` with snapshots of applications and nodes (``dump.formatted``)."""
+        return collected(self.each_state(diagnostics=diagnostics, log_level=log_level))
+
+    def each_state(
+        self, *, diagnostics: Mapping[str, Any] | None = None, log_level: str = "INFO"
+    ) -> Iterator[StatePart | None]:
+        """The same in parts, in the order of a dump; it says between which moments it was read."""
+        scheduler = self.scheduler
+        partitions, first = list(scheduler.partitions()), scheduler.journal.count
+        yield StatePart("timestamp", scheduler.now)
+        yield StatePart("partitions", (yield from self.partitions_in_steps()))
+        yield StatePart("applications", [])
+        for each in partitions:
+            living = self._active(each.applications.values(), "", ALL)
+            for seen in chain(living, self._page(each.ended, application_fsm.ENDED, ALL)):
+                yield seen and StatePart("applications", seen, member=True)
+        yield StatePart("appHistory", self.history.applications())
+        yield StatePart("nodes", [])
+        for each in partitions:
+            yield StatePart("nodes", {"partitionName": each.name, "nodesInfo": []}, member=True)
+            for node in each_node(each, ALL):
+                yield StatePart("nodesInfo", node, member=True)
+        yield StatePart("clusterInfo", self.clusters())
+        yield StatePart("containerHistory", self.history.containers())
+        queues = []
+        for each in partitions:
+            queues.append((yield from queue_in_steps(each.root, tree=True)))
+        yield StatePart("queues", queues)
+        yield StatePart("placementRules", [placement_object(each) for each in partitions])
+        yield StatePart(
+            "rmDiagnostics", dict(diagnostics if diagnostics is not None else NO_DIAGNOSTICS)
+        )
+        yield StatePart("logLevel", log_level)
+        yield StatePart("config", self.configuration())
+        streams = [
+            {"name": stream.host, "createdAt": stream.opened}
+            for stream in scheduler.events.streams
+            if not stream.closed
+        ]
+        yield StatePart("eventStreams", streams)
+        yield StatePart("lastTimestamp", scheduler.now)
+        yield StatePart("transitions", [first, scheduler.journal.count])
 
     # -- looking up --------------------------------------------------------------------------------
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 
@@ -12,10 +16,21 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.views.objects import GroupObject, QueueUsage, UserObject
 
+T = TypeVar("T")
 
-def user_objects(partition: Partition) -> list[UserObject]:
+
+def users_in_steps(partition: Partition) -> Steps[list[UserObject]]:
     """Every user with an application or a limit of their own, by name."""
-    return [user_object(partition, name) for name in limits.names(partition)]
+    return (yield from _gather(limits.names(partition), partial(user_object, partition)))
+
+
+def _gather(names: Iterable[str], look: Callable[[str], T]) -> Steps[list[T]]:
+    found = []
+    for name in names:
+        with suppress(KeyError):  # it has gone meanwhile
+            found.append(look(name))
+        yield
+    return found
 
 
 def user_object(partition: Partition, name: str) -> UserObject:
@@ -29,9 +44,10 @@ def user_object(partition: Partition, name: str) -> UserObject:
     }
 
 
-def group_objects(partition: Partition) -> list[GroupObject]:
+def groups_in_steps(partition: Partition) -> Steps[list[GroupObject]]:
     """Every group with an application or a limit, by name; ``*`` stands for all others."""
-    return [group_object(partition, name) for name in limits.names(partition, groups=True)]
+    names = limits.names(partition, groups=True)
+    return (yield from _gather(names, partial(group_object, partition)))
 
 
 def group_object(partition: Partition, name: str) -> GroupObject:

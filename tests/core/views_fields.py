@@ -85,7 +85,8 @@ _SAID = {
         "int: timestamp; [Partition]: partitions; [Application]: applications; "
         "[ApplicationSample]: appHistory; [PartitionNodes]: nodes; [Cluster]: clusterInfo; "
         "[ContainerSample]: containerHistory; [Queue]: queues; [Placement]: placementRules; "
-        "any: rmDiagnostics; str: logLevel; Configuration: config; [any]: eventStreams"
+        "any: rmDiagnostics; str: logLevel; Configuration: config; [any]: eventStreams; "
+        "int: lastTimestamp; [any]: transitions"
     ),
 }
 FIELDS: dict[str, dict[str, str]] = {name: _fields(said) for name, said in _SAID.items()}

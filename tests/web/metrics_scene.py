@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.slices import Slices, read_in_slices
 from quadriga.sim.scripted.script import Script
 from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
@@ -78,7 +79,7 @@ def values(text: str, label: str) -> set[str]:
 
 
 def scrape(metrics: Metrics, service: SchedulerService) -> str:
-    return metrics.plain(service.read(metrics.look)).decode()
+    return metrics.plain(read_in_slices(service, Slices[Any](metrics.look)).result()).decode()
 
 
 @lru_cache(maxsize=2)

@@ -12,6 +12,7 @@ from metrics_scene import families, metrics_of, played, samples, scrape, service
 from prometheus_client.openmetrics import parser
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.slices import Slices, read_in_slices
 from quadriga.core.runtime.tally import Tally
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -243,7 +244,7 @@ def test_2_21_openmetrics_says_the_same() -> None:
     service = service_of()
     played(service)
     metrics = metrics_of(service)
-    seen = service.read(metrics.look)
+    seen = read_in_slices(service, Slices[Any](metrics.look)).result()
     text = metrics.openmetrics(seen).decode()
     assert text.endswith("# EOF\n")
     parsed = list(parser.text_string_to_metric_families(text))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from quadriga.core.driver.service import SchedulerService
+    from quadriga.core.runtime.stepwise import Steps
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views.counters import QueueCounters
     from quadriga.web.extra_metrics import ExtraMetrics
@@ -71,8 +72,8 @@ class Metrics:
             self.meter = Measurer()
             service.attach(self.meter)
 
-    def look(self, scheduler: Scheduler) -> Snapshot:
-        """Take a snapshot; called in the owner thread."""
+    def look(self, scheduler: Scheduler) -> Steps[Snapshot]:
+        """Take a snapshot, in steps; called in the owner thread."""
         return take(scheduler, self._service, self.meter)
 
     def families(self, seen: Snapshot) -> Iterator[Family]:

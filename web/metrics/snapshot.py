@@ -1,5 +1,5 @@
-"""The numbers of one moment. They are collected in the owner thread, so they are only copied here
-and evaluated elsewhere."""
+"""The numbers. They are collected in the owner thread, in steps, so they are only copied here and evaluated
+elsewhere."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.gather_budget import GATHERINGS
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views.counters import (
     QueueCounters,
     SchedulerCounters,
-    queue_counters,
-    scheduler_counters,
+    queue_counters_in_steps,
+    scheduler_counters_in_steps,
 )
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -104,15 +105,19 @@ class Snapshot:
     journal_missed: int
 
 
-def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Snapshot:
+def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Steps[Snapshot]:
     """Copy everything, after processing the rest of the journal."""
     meter.follow(scheduler.journal)
+    counters = yield from scheduler_counters_in_steps(scheduler, service.failures)
+    partitions = []
+    for each in list(scheduler.partitions()):
+        partitions.append((yield from _partition(each, meter, scheduler.tally)))
     journal_metrics, tally = meter.journal_metrics, scheduler.tally
     journal_metrics.prune()
     managers = Counter(rm.state for rm in scheduler.resource_managers())
     return Snapshot(
-        counters=scheduler_counters(scheduler, service.failures),
-        partitions=[_partition(each, meter, scheduler.tally) for each in scheduler.partitions()],
+        counters=counters,
+        partitions=partitions,
         resource_managers=dict(sorted(managers.items())),
         latencies=Latencies(
             meter.scheduling.read(),
@@ -147,11 +152,13 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
     )
 
 
-def _partition(partition: Partition, meter: Measurer, tally: Tally) -> PartitionNumbers:
+def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Steps[PartitionNumbers]:
     budget = partition.gather_budget
     gangs = dict.fromkeys(GANG_PHASES, 0)
     pending = placed = asks = 0
-    for app in partition.applications.values():
+    for number, app in enumerate(list(partition.applications.values()), 1):
+        if number % STEP == 0:
+            yield
         asks += len(app.asks)
         if app.gang.size is None and not app.gang.task_groups:
             continue
@@ -162,6 +169,8 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
             continue
         pending += sum(group.pending for group in app.gang.task_groups.values())
         placed += len(app.placeholders)
+    queues = yield from queue_counters_in_steps(partition, tally)
+    oldest = yield from _oldest(partition)
     waits = {
         (queue.path, placeholder): waited.read()
         for (queue, placeholder), waited in meter.journal_metrics.waits.items()
@@ -170,7 +179,7 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
     return PartitionNumbers(
         rm=partition.rm.rm_id,
         name=partition.name,
-        queues=queue_counters(partition, tally),
+        queues=queues,
         asks=asks,
         reservations=len(partition.reservations),
         gangs=gangs,
@@ -179,7 +188,7 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
         budget_left=budget.left,
         placeholders={"pending": pending, "placed": placed},
         waits=dict(sorted(waits.items())),
-        oldest=_oldest(partition),
+        oldest=oldest,
     )
 
 
@@ -198,16 +207,19 @@ def _phase(app: Application) -> str:
     return "gathering" if own.started else "waiting"
 
 
-def _oldest(partition: Partition) -> dict[str, int]:
+def _oldest(partition: Partition) -> Steps[dict[str, int]]:
     """Leaf queue -> arrival of the oldest ask that waits there (ns)."""
     found: dict[str, int] = {}
-    for leaf in partition.leaves():
-        heads = [
-            ask.created
-            for app in leaf.apps.values()
-            for group in app.groups.values()
-            for ask in islice(group.asks.values(), 1)
-        ]
+    for leaf in list(partition.leaves()):
+        heads = []
+        for apps in chunks(leaf.apps.values()):
+            heads += [
+                ask.created
+                for app in apps
+                for group in app.groups.values()
+                for ask in islice(group.asks.values(), 1)
+            ]
+            yield
         if heads:
             found[leaf.path] = min(heads)
     return found

@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,10 +18,10 @@ from quadriga.base.times import SECOND
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.responses import JSON, TEXT, Refusal, json_response, text_response
 from quadriga.web.rest.fragments import Fragments
+from quadriga.web.rest.long_answers import LongAnswers
 from quadriga.web.rest.objects import StateDumpObject, StatusObject
 
 if TYPE_CHECKING:
-    from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
 #: times the delay of readiness: a loop that is at one thing for so long is not alive
@@ -42,12 +42,15 @@ a sampling profiler such as py-spy can watch the process from outside.
 
 
 def resources(site: Site, fragments: Fragments) -> list[Resource]:
-    one_at_a_time = asyncio.Lock()
+    long = LongAnswers(site.reader, fragments, Fragments.state)
 
     async def dump(request: Request) -> Response:
-        async with one_at_a_time:
-            text = await _dump(site, fragments)
-        return text_response(text, JSON)
+        said = await asyncio.to_thread(site.service.diagnostics)
+        level = logging.getLevelName(logging.getLogger("quadriga").getEffectiveLevel())
+        views = site.views
+        return await long.stream(
+            request, lambda _: views.each_state(diagnostics=said, log_level=level)
+        )
 
     async def lives(request: Request) -> Response:
         if not site.service.alive:
@@ -73,7 +76,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         return json_response(_OK)
 
     dumped = Operation(
-        dump, "The whole state at one moment (one dump at a time).", {JSON: StateDumpObject}
+        dump, "The whole state, sent while it is read.", {JSON: StateDumpObject}, (503,)
     )
     stack = Operation(_text(stacks), "The stacks of all threads.", {TEXT: None})
     status = {JSON: StatusObject}
@@ -104,16 +107,6 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         ),
     ]
     return [Resource(path, {"GET": operation}, "diagnosis") for path, operation in rows]
-
-
-async def _dump(site: Site, fragments: Fragments) -> bytes:
-    said = await asyncio.to_thread(site.service.diagnostics)
-    level = logging.getLevelName(logging.getLogger("quadriga").getEffectiveLevel())
-
-    def look(scheduler: Scheduler) -> dict[str, Any]:
-        return site.views.snapshot_state(diagnostics=said, log_level=level)
-
-    return await site.reader.text("state dump", look, fragments.state, long=True)
 
 
 def _text(make: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:

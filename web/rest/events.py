@@ -190,7 +190,8 @@ class EventStream(Response):
     async def _poll(self) -> list[Record]:
         stream = self._stream
         assert stream is not None
-        return await self._site.reader.once("poll", lambda scheduler: stream.poll())
+        records: list[Record] = await self._site.reader.once("poll", lambda _: stream.poll())
+        return records
 
     # -- the other side --------------------------------------------------------------------------
 

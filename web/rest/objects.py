@@ -85,7 +85,8 @@ class StreamObject(TypedDict):
 
 
 class StateDumpObject(TypedDict):
-    """The state of everything at one moment (2.13)."""
+    """The state of everything, read from ``timestamp`` to ``lastTimestamp`` (ns), while ``transitions``
+    went from the first number to the second: equal numbers say that it is of one moment (2.13)."""
 
     timestamp: int
     partitions: list[PartitionObject]
@@ -100,6 +101,8 @@ class StateDumpObject(TypedDict):
     logLevel: str
     config: ConfigurationObject
     eventStreams: list[StreamObject]
+    lastTimestamp: int
+    transitions: list[int]
 
 
 class StatusObject(TypedDict):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -31,7 +30,8 @@ from quadriga.core.views.objects import (
 from quadriga.core.views.state import APPLICATION_STATES, STATUSES
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.responses import JSON, Refusal, encode, text_response
-from quadriga.web.rest.fragments import Fragments
+from quadriga.web.rest.fragments import Fragments, Writer
+from quadriga.web.rest.long_answers import LongAnswers
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
@@ -67,7 +67,7 @@ _STRAY: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
 
 
 class View(NamedTuple):
-    """``look`` gets the path and query parameters by name. ``errors``: 400 if a parameter can be
+    """``look`` gets the path and query parameters by name, and may return steps. ``errors``: 400 if a parameter can be
     missing or invalid, 404 if something can be unknown."""
 
     path: str
@@ -79,8 +79,8 @@ class View(NamedTuple):
     query: tuple[Query, ...] = ()
     #: the values of ``{state}``, in any case
     states: tuple[str, ...] = ()
-    #: how to encode what ``look`` gives, if there may be much of it
-    encode: Callable[[Fragments, Any], bytes] | None = None
+    #: what writes the members that ``look`` yields, if there may be many
+    writer: Callable[[Fragments], Writer] | None = None
 
 
 #: a queue's name has no percent sign, however often it was escaped
@@ -94,46 +94,49 @@ VIEWS: Final = (
     View("/ws/v1/clusters", "cluster", "The cluster, once for each partition.",
          list[ClusterObject], lambda v, p: v.clusters(), ()),
     View("/ws/v1/partitions", "cluster", "All partitions.",
-         list[PartitionObject], lambda v, p: v.partitions(), ()),
+         list[PartitionObject], lambda v, p: v.partitions_in_steps(), ()),
     View(_P + "/queues", "queues", "The queue tree, from root down.",
-         QueueObject, lambda v, p: v.queues(p["partition"])),
+         QueueObject, lambda v, p: v.queues_in_steps(p["partition"])),
     View(_Q, "queues", "One queue.",
-         QueueObject, lambda v, p: v.queue(p["partition"], p["queue"], subtree="subtree" in p),
+         QueueObject, lambda v, p: v.queue_in_steps(
+             p["partition"], p["queue"], subtree="subtree" in p),
          query=(_SUBTREE,)),
     View(_Q + "/applications", "applications", "The active applications of a queue.",
-         list[ApplicationObject], lambda v, p: v.snapshot_queue_applications(
+         list[ApplicationObject], lambda v, p: v.each_queue_application(
              p["partition"], p["queue"], page=_page(p)),
-         query=_PAGE, encode=Fragments.applications),
+         query=_PAGE, writer=Fragments.applications),
     View(_Q + "/applications/{state}", "applications",
          "The same; `active` is the only valid state.",
          list[ApplicationObject],
-         lambda v, p: v.snapshot_queue_applications(
+         lambda v, p: v.each_queue_application(
              p["partition"], p["queue"], p["state"], p.get("status", ""), _page(p)),
-         query=(_STATUS, *_PAGE), states=("active",), encode=Fragments.applications),
+         query=(_STATUS, *_PAGE), states=("active",), writer=Fragments.applications),
     View(_Q + "/application/{application}", "applications", "One application of a queue.",
          ApplicationObject,
-         lambda v, p: v.application(p["partition"], p["application"], p["queue"])),
+         lambda v, p: v.each_named(p["partition"], p["application"], p["queue"]),
+         writer=Fragments.one),
     View(_P + "/application/{application}", "applications",
          "One application, active or ended.",
-         ApplicationObject, lambda v, p: v.application(p["partition"], p["application"])),
+         ApplicationObject, lambda v, p: v.each_named(p["partition"], p["application"]),
+         writer=Fragments.one),
     View(_P + "/applications/{state}", "applications",
          "Applications that are `active`, `completed` (including killed ones) or `rejected`.",
          list[ApplicationObject],
-         lambda v, p: v.snapshot_applications(
+         lambda v, p: v.each_application(
              p["partition"], p["state"], p.get("status", ""), _page(p)),
          query=(_STATUS, *_PAGE), states=tuple(sorted(APPLICATION_STATES)),
-         encode=Fragments.applications),
+         writer=Fragments.applications),
     View(_P + "/nodes", "nodes", "All nodes.",
-         list[NodeObject], lambda v, p: v.snapshot_nodes(p["partition"], _page(p)),
-         query=_PAGE, encode=Fragments.nodes),
+         list[NodeObject], lambda v, p: v.each_node(p["partition"], _page(p)),
+         query=_PAGE, writer=Fragments.nodes),
     View(_P + "/node/{node}", "nodes", "One node.",
          NodeObject, lambda v, p: v.node(p["partition"], p["node"])),
     View(_P + "/usage/users", "usage", "Usage and limits of all users.",
-         list[UserObject], lambda v, p: v.users(p["partition"])),
+         list[UserObject], lambda v, p: v.users_in_steps(p["partition"])),
     View(_P + "/usage/user/{user}", "usage", "One user.",
          UserObject, lambda v, p: v.user(p["partition"], p["user"])),
     View(_P + "/usage/groups", "usage", "Usage and limits of all groups.",
-         list[GroupObject], lambda v, p: v.groups(p["partition"])),
+         list[GroupObject], lambda v, p: v.groups_in_steps(p["partition"])),
     View(_P + "/usage/group/{group}", "usage", "One group.",
          GroupObject, lambda v, p: v.group(p["partition"], p["group"])),
     View(_P + "/placementrules", "queues", "The placement rules.",
@@ -146,10 +149,10 @@ VIEWS: Final = (
          HealthObject, lambda v, p: v.health(), (404,)),
     View("/ws/v1/scheduler/node-utilizations", "scheduler",
          "Node utilization, by resource type.",
-         list[PartitionUtilisation], lambda v, p: v.node_utilisations(), ()),
+         list[PartitionUtilisation], lambda v, p: v.node_utilisations_in_steps(), ()),
     View("/ws/v1/scheduler/node-utilization", "scheduler",
          "Node utilization of a partition, for the resource type that is used most (deprecated).",
-         TypeUtilisation, lambda v, p: v.node_utilisation(p.get("partition", "default")),
+         TypeUtilisation, lambda v, p: v.node_utilisation_in_steps(p.get("partition", "default")),
          query=(_ONE_PARTITION,)),
 )
 # fmt: on
@@ -161,7 +164,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
 
 
 def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
-    long = partial(view.encode, fragments) if view.encode is not None else None
+    long = view.writer and LongAnswers(site.reader, fragments, view.writer)
 
     async def answer(request: Request) -> Response:
         given = parameters(request, view.query)
@@ -170,8 +173,9 @@ def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
             return view.look(site.views, given)
 
         name = (view.path, *given.items())
-        text = await site.reader.text(name, look, long or encode, long=long is not None)
-        return text_response(text, JSON)
+        if long:
+            return await long.answer(request, name, look)
+        return text_response(await site.reader.text(name, look, encode), JSON)
 
     operation = Operation(answer, view.about, {JSON: view.returns}, view.errors, view.query)
     schemas: dict[str, dict[str, Any]] = {

@@ -1,15 +1,22 @@
 """The eleven health checks: what each of them finds, and that a busy cluster passes them (2.12)."""
 
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from core_world import later, launch, reported, serve
+from everything_life import Life
 
 from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
-from quadriga.core.checks.health import CHECK_EVERY, check_health, check_interval
+from quadriga.core.checks.health import (
+    CHECK_EVERY,
+    check_health,
+    check_in_steps,
+    check_interval,
+)
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import Script
@@ -195,6 +202,36 @@ def test_2_12_checks_find_their_faults(damage: Callable[[Any], object], expected
     for text in found.values():
         assert "none" not in text
         assert "[rm]default" in text or "g/" in text
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_2_12_what_happens_between_two_steps_of_a_check_is_no_fault(seed: int) -> None:
+    """Whatever comes, goes, is replaced or reported anew; and a fault that is there is still found."""
+    rng = random.Random(seed)
+    life = Life(rng, alone=True)
+    for _ in range(40):
+        life.step()
+    partitions = list(life.script.scheduler.partitions())
+    steps = changed = 0
+    while steps < 60:
+        check = check_in_steps(life.script.scheduler.partitions())
+        before = life.script.scheduler.journal.count
+        try:
+            while True:
+                next(check)
+                if rng.random() < 0.3:
+                    steps += 1
+                    life.step()
+        except StopIteration as stop:
+            wrong = [each for each in stop.value["HealthChecks"] if not each["Succeeded"]]
+        # a node whose capacity was lowered is reported (V2)
+        assert {each["DiagnosisMessage"].partition(" ")[0] for each in wrong} <= {"nodes"}, wrong
+        changed += life.script.scheduler.journal.count - before
+        assert not any(partition.node_index.watchers for partition in partitions)
+    assert changed > 20
+    partition = next(life.script.scheduler.partitions())
+    partition.capacity[0] += 1
+    assert not check_health([partition])["HealthChecks"][5]["Succeeded"]
 
 
 def test_2_12_the_last_result_is_kept_until_the_next_check() -> None:

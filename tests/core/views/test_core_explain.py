@@ -1,5 +1,6 @@
 """What an explanation says first, whom it names, and what it does not blame."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -273,3 +274,29 @@ def test_q15_a_rival_that_only_reserves_a_node_counts() -> None:
     claims = claims_of(LargeAskWithoutSlot(0))
     assert {app for _, app, *_ in claims} >= {"large", "gang"}
     assert [claim for claim in claims if not claim[-1]] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_are_explained_as_if_they_were_looked_at_one_by_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(seed)
+    script = Script(options=UNBOUNDED)
+    for number in range(12):
+        sizes = {"vcore": rng.choice((1000, 2000, 3000)), "memory": rng.choice((4, 8))}
+        action = NodeInfo.CREATE_DRAIN if rng.random() < 0.2 else NodeInfo.CREATE
+        script.node(f"n{number}", action, **sizes)
+    for app in "abc":
+        script.app(app)
+        for number in range(12):
+            size = {"vcore": rng.choice((300, 900, 1900, 2900)), "memory": rng.randint(1, 6)}
+            script.ask(app, f"{app}-{number}", **size)
+    script.schedule()
+    later(script, 3)
+    waiting = [
+        ask for app in script.scheduler.partition().applications.values() for ask in app.asks
+    ]
+    assert waiting
+    found = [explained(script, key[0], key).checks for key in waiting]
+    monkeypatch.setattr("quadriga.core.explain.nodes._MOST_TYPES", -1)
+    assert found == [explained(script, key[0], key).checks for key in waiting]

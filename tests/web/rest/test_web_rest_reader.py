@@ -14,6 +14,7 @@ from live_cluster import LiveCluster
 from on_a_port import PATIENCE, client_of
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.runtime.stepwise import parts
 from quadriga.core.scheduler import Scheduler
 from quadriga.core.views import NotFound
 from quadriga.web.reader import Reader
@@ -174,8 +175,9 @@ async def test_what_was_spelled_is_not_spelled_again(reader: Reader, clock: Cloc
     assert len(spelled) == 1 and spelled[0].startswith("quadriga-spelling")
 
 
-async def test_every_answer_is_of_one_moment(busy: LiveCluster) -> None:
-    """Sums that hold after each step hold in each answer, whatever happens meanwhile."""
+async def test_each_member_is_of_one_moment(busy: LiveCluster) -> None:
+    """Sums that hold after each step hold in each member, whatever happens meanwhile; in a whole dump if
+    it says that nothing happened."""
 
     def total(allocations: Any) -> int:
         return sum(each["resource"].get("vcore", 0) for each in allocations)
@@ -190,7 +192,9 @@ async def test_every_answer_is_of_one_moment(busy: LiveCluster) -> None:
                 assert total(node["allocations"]) == node["allocated"].get("vcore", 0)
             dump = await get("fullstatedump")
             held = sum(total(app["allocations"]) for app in dump["applications"])
-            assert held == dump["queues"][0]["allocatedResource"]["vcore"]
+            first, last = dump["transitions"]
+            if first == last:
+                assert held == dump["queues"][0]["allocatedResource"]["vcore"]
             for app in await get("partition/default/applications/active"):
                 real = total(a for a in app["allocations"] if not a["placeholder"])
                 assert real == app["usedResource"].get("vcore", 0)
@@ -204,29 +208,61 @@ async def test_texts_that_are_put_together_are_what_the_views_say(busy: LiveClus
         def look(scheduler: Scheduler) -> tuple[Any, ...]:
             return (
                 views.nodes("default"),
-                views.snapshot_nodes("default"),
+                parts(views.each_node("default")),
                 views.applications("default", "active"),
-                views.snapshot_applications("default", "active"),
+                parts(views.each_application("default", "active")),
                 views.state_dump(),
-                views.snapshot_state(),
+                parts(views.each_state()),
             )
 
         nodes, seen_nodes, apps, seen_apps, state, seen_state = busy.service.read(look)
         # what was seen is told later, when things have changed
         busy.step(lambda scheduler: busy.script)
-        assert json.loads(fragments.nodes(seen_nodes)) == nodes
-        assert json.loads(fragments.applications(seen_apps)) == apps
-        assert json.loads(fragments.state(seen_state)) == state
+        for writer, seen, told in (
+            (fragments.nodes(), seen_nodes, nodes),
+            (fragments.applications(), seen_apps, apps),
+            (fragments.state(), seen_state, state),
+        ):
+            half = len(seen) // 2
+            text = b"".join([*writer.pieces(seen[:half]), *writer.pieces(seen[half:])])
+            assert json.loads(text + writer.end()) == told
 
 
-async def test_texts_of_what_is_no_more_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch, cluster: LiveCluster
-) -> None:
-    monkeypatch.setattr("quadriga.web.rest.fragments._SPARE", 0)
+async def test_texts_are_cached_up_to_a_bound(cluster: LiveCluster) -> None:
     fragments = Fragments()
-    seen = cluster.service.read(lambda scheduler: cluster.views.snapshot_nodes("default"))
-    text = fragments.nodes(seen)
+    seen = cluster.service.read(lambda scheduler: parts(cluster.views.each_node("default")))
+    text = b"".join(fragments.nodes().pieces(seen))
     assert len(fragments._nodes) == len(seen)
-    fragments.nodes(seen[:1])
-    assert fragments._nodes == {} and fragments._allocations == {}
-    assert fragments.nodes(seen) == text
+    fragments = Fragments(1)
+    assert b"".join(fragments.nodes().pieces(seen)) == text
+    assert len(fragments._nodes) == len(fragments._allocations) == 1
+    assert b"".join(Fragments(0).nodes().pieces(seen)) == text
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_long_list_is_sent_while_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, busy: LiveCluster, encoding: str
+) -> None:
+    """In slices of one step each: whatever happens meanwhile, each member is of one moment."""
+    monkeypatch.setattr("quadriga.web.rest.long_answers.LONG", 15)
+    monkeypatch.setattr("quadriga.core.driver.slices.SLICE", -1.0)
+    async with client_of(busy) as client:
+        for path in ("nodes", "applications/active"):
+            found = await client.get(
+                f"/ws/v1/partition/default/{path}", headers={"Accept-Encoding": encoding}
+            )
+            assert "content-length" not in found.headers
+            assert found.headers.get("content-encoding", "identity") == encoding
+            time, transitions = map(int, found.headers["quadriga-read-from"].split(";"))
+            assert time >= 0 and transitions > 0
+            for each in found.json():
+                held = [
+                    one for one in each["allocations"] if path == "nodes" or not one["placeholder"]
+                ]
+                sums = each["allocated"] if path == "nodes" else each["usedResource"]
+                assert sum(one["resource"].get("vcore", 0) for one in held) == sums.get("vcore", 0)
+        page = await client.get("/ws/v1/partition/default/nodes?limit=1&offset=5")
+        assert int(page.headers["content-length"]) > 0
+        assert len(page.json()) == 1
+        missing = await client.get("/ws/v1/partition/none/nodes")
+        assert missing.status_code == 404

@@ -85,7 +85,7 @@ def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
 def queue(scheduler: Scheduler, partition: str, path: str) -> dict[str, Any]:
     """One queue: its row, the queues above it, its settings, its limits."""
     one = queue_of(scheduler, partition, path)
-    shown = queue_object(one, tree=False)
+    shown = queue_object(one)
     return {
         "partition": one.partition.key,
         "types": list(provided(one.partition)),
