@@ -143,7 +143,7 @@ class World:
             result = getattr(self, name)(*arguments)
         except Exception as error:
             result = [
-                (type(each), re.sub(r"Hierarchical|@\d+", "", str(each)))
+                (type(each), re.sub(r"Hierarchical|\d{9,}", "", str(each)))
                 for each in chain_of(error)
             ]
         return result, [self.states(model) for model in self.models], self.scope()
