@@ -29,13 +29,9 @@ from quadriga.core.ordering.free import FreeAmounts, Matrix
 from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.policies import NODE_POLICIES, weigh
-from quadriga.core.ordering.reservable import (
-    ReservableNodes,
-    could_reserve,
-    reservable_amounts,
-)
+from quadriga.core.ordering.reservable import could_reserve, reservable_amounts
 from quadriga.core.ordering.room import RoomWatch, room_for, room_on
-from quadriga.core.ordering.scores import Column, Scores, inserted, removed
+from quadriga.core.ordering.scores import Column, Columns, Scores, inserted, removed
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
 from quadriga.core.resources.units import WHOLE, room_of_nodes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
@@ -60,20 +56,6 @@ _FEW_CHANGES: Final = 64
 
 def _node_id(node: Node) -> str:
     return node.node_id
-
-
-class Columns:
-    """What the index keeps for one shape. ``synced`` is the length of the log when its scores were brought
-    up to date."""
-
-    __slots__ = ("first", "scores", "synced", "to_reserve")
-
-    def __init__(self) -> None:
-        self.scores: Scores | None = None
-        self.synced = 0
-        #: the node of the lowest score, where that is known
-        self.first: Node | None = None
-        self.to_reserve = ReservableNodes()
 
 
 class NodeIndex(NodeOrder):

@@ -8,10 +8,15 @@ among 100,000 nodes it costs little more than among 1,000.
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from quadriga.core.ordering.reservable import ReservableNodes
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
 
 Column = npt.NDArray[np.float64]
 
@@ -142,3 +147,17 @@ def removed(values: npt.NDArray[Scalar], positions: list[int]) -> npt.NDArray[Sc
     for gone, (at, end) in enumerate(zip(positions, ends, strict=True)):
         flat[(at - gone) * width : (end - gone - 1) * width] = flat[(at + 1) * width : end * width]
     return values[: len(values) - len(positions)]
+
+
+class Columns:
+    """What the index keeps for one shape. ``synced`` is the length of the log when its scores were brought
+    up to date."""
+
+    __slots__ = ("first", "scores", "synced", "to_reserve")
+
+    def __init__(self) -> None:
+        self.scores: Scores | None = None
+        self.synced = 0
+        #: the node of the lowest score, where that is known
+        self.first: Node | None = None
+        self.to_reserve = ReservableNodes()
