@@ -392,7 +392,7 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
         waiting.protect_from = now + _LOOK_AGAIN
     if not due or short_gangs.is_any_short(partition):
         return
-    for _ in range(_MOST_PLANS):
+    for _ in range(min(_MOST_PLANS, planned_start.most_plans(partition))):
         first: Application | None = None
         for app in due:
             if first is None or _gathers_before(app, first):
@@ -440,7 +440,7 @@ def replan(kernel: Kernel, partition: Partition) -> None:
         if waiting.protect_from <= kernel.now and waiting.gangs:
             _choose(kernel, partition)
         return
-    if not planned_start.is_due(partition, kernel.now):
+    if not planned_start.is_due(kernel, partition):
         return
     plan = planned_start.find(kernel, app)
     if plan is None:

@@ -4,7 +4,8 @@ It follows from the expected ends of what runs (Q11). What is not expected to en
 held: until the start, others use the nodes of the plan if they are expected to end before, and beside the
 members if they fit there (``Node.beside``). What they may not use is charged to the budget (Q10).
 
-A plan is made again when room came back anywhere, when an end is overdue, and when its start has come.
+A plan is made again when room came back anywhere, when an end is overdue, and when its start has come. In a
+large partition it looks at a bounded number of allocations, and is made again only after a rest.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from quadriga.base.times import SECOND
 from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
 from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
 from quadriga.core.steps import reservation
-from quadriga.core.topology.domains import is_local
+from quadriga.core.topology.domains import is_local, required_domains
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -35,6 +38,13 @@ _TIMER: Final = "partition.planned_start"
 #: what nothing is known of is expected to last this long (ns) at least
 _SHORTEST: Final = 60 * SECOND
 
+#: at most this many allocations and nodes are examined for a plan, a quarter of them where domains matter
+_MOST_EXAMINED: Final = 20_000
+#: a plan for which more than a thousand were examined is made again after this time (ns) for each of them at the
+#: earliest, so that planning takes a few hundredths of the scheduler's time
+_FEW_EXAMINED: Final = 1_000
+_REST_FOR_EACH: Final = SECOND // 10_000
+
 #: room that comes back: when (ns), where, and how much, with units of shared devices
 _Freed = tuple[int, "Node", "Vector"]
 
@@ -48,7 +58,8 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
     free: dict[Node, Totals] = {}
     ends: dict[Allocation, Expected] = {}
     freed: list[_Freed] = []
-    for node in partition.node_index.nodes:
+    members = app.gang.members
+    for node in _nodes_for(partition, members):
         if not node.open:
             continue
         kept = node.reservation
@@ -64,7 +75,6 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
             ends[allocation] = expected
             freed.append((expected.time, node, allocation.on_node))
     freed.sort(key=itemgetter(0))
-    members = app.gang.members
     room = _Room(members, free)
     missing = room.missing
     start, at = now, 0
@@ -84,6 +94,8 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
             at += 1
     plan = PlannedStart(app, start, needs, ends)
     plan.missing = missing
+    examined = len(free) + len(freed)
+    plan.again = now + examined * _REST_FOR_EACH if examined > _FEW_EXAMINED else now
     for node in needs:
         sources = (ends[each] for each in node.allocations if each in ends)
         plan.sources.update(each.source for each in sources if each.time <= start)
@@ -92,6 +104,47 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
     if before is not None and before.app is app:
         plan.promised = before.promised
     return plan
+
+
+def number_to_examine(partition: Partition) -> int:
+    """How many allocations and nodes a plan for the whole partition takes into account."""
+    nodes = partition.node_index.nodes
+    if len(nodes) > _MOST_EXAMINED:
+        return len(nodes)
+    return len(nodes) + sum([len(node.allocations) for node in nodes])
+
+
+def most_plans(partition: Partition) -> int:
+    """How many plans may be made in one go."""
+    return max(1, _MOST_EXAMINED // max(1, number_to_examine(partition)))
+
+
+def _nodes_for(partition: Partition, members: list[AskGroup]) -> list[Node]:
+    """The nodes that a plan uses, in node order: all of them, or those with the most room now for members of each
+    shape. Domains of the level that the gang requires are taken as a whole, those with the most room first."""
+    index = partition.node_index
+    local = is_local(members)
+    most = _MOST_EXAMINED // 4 if local else _MOST_EXAMINED
+    if number_to_examine(partition) <= most:
+        return index.nodes
+    amounts, _ = index.amounts()
+    room = np.full(len(index.nodes), np.inf)
+    for group in members:
+        for at, value in group.shape.need:
+            room = np.minimum(room, amounts[:, at] / value)
+    keys = [-room]
+    if local and (domains := required_domains(partition, members)) is not None:
+        whole = np.bincount(domains + 1, np.floor(np.maximum(room, 0)))
+        whole[0] = -1  # nodes without a domain
+        keys += [domains, -whole[domains + 1]]
+    chosen: list[int] = []
+    examined = 0
+    for at in np.lexsort(keys).tolist():
+        examined += 1 + len(index.nodes[at].allocations)
+        if examined > most:
+            break
+        chosen.append(at)
+    return [index.nodes[at] for at in sorted(chosen)]
 
 
 def _least_for_domains(
@@ -207,7 +260,18 @@ def apply(kernel: Kernel, partition: Partition, plan: PlannedStart | None) -> No
             plan.timer = kernel.timers.start(kernel.now, left, _TIMER, partition)
 
 
-def is_due(partition: Partition, now: int) -> bool:
-    """Whether the plan is to be made again, or the gang is to be tried."""
-    plan = partition.node_index.planned
-    return plan is not None and (plan.stale or (plan.start <= now and not plan.tried))
+def is_due(kernel: Kernel, partition: Partition) -> bool:
+    """Whether the plan is to be made again, or the gang is to be tried. If the plan has to rest first, the timer
+    runs until then."""
+    plan, now = partition.node_index.planned, kernel.now
+    if plan is None:
+        return False
+    if plan.start <= now and not plan.tried:
+        return True
+    if not plan.stale or plan.again <= now:
+        return plan.stale
+    if plan.timer is None or plan.timer.when > plan.again:
+        if plan.timer is not None:
+            plan.timer.cancel()
+        plan.timer = kernel.timers.start(now, plan.again - now, _TIMER, partition)
+    return False

@@ -141,6 +141,7 @@ class PlannedStart:
     """
 
     __slots__ = (
+        "again",
         "app",
         "beside",
         "ends",
@@ -171,6 +172,8 @@ class PlannedStart:
         #: that the plan waits for: source -> number
         self.ends = ends
         self.sources: Counter[str] = Counter()
+        #: the instant (ns) from which it may be made again
+        self.again = 0
         #: members that do not fit now
         self.missing = 0
         #: something has changed since it was made, and whether the gang was tried with this plan

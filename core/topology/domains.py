@@ -57,6 +57,17 @@ def is_local(members: Iterable[AskGroup]) -> bool:
     return any(group.shape.locality is not None for group in members)
 
 
+def required_domains(partition: Partition, members: Sequence[AskGroup]) -> Numbers | None:
+    """The number of each node's domain of the level that the members require, in node order, negative for a node
+    without one; ``None`` if they require no level that is declared."""
+    update_levels(partition)
+    for group in members:
+        for rule in group.shape.locality or ():
+            if rule is not None and (level := partition.levels.number(rule.required)) is not None:
+                return partition.levels.domains(level, len(partition.node_index.nodes))
+    return None
+
+
 def fit(
     partition: Partition,
     members: Sequence[AskGroup],

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadriga.core import Options
+from quadriga.core.gangs import planned_start
 from quadriga.core.model.gang import PlannedStart
 from quadriga.sim.scripted.script import Script
 
@@ -107,6 +108,34 @@ def test_q9_what_ends_before_the_start_or_fits_beside_uses_the_nodes() -> None:
     assert world.step(440) == []
     assert world.step(500) == ["wide"]
     assert world.plan is None
+
+
+def test_q16_a_plan_looks_at_a_bounded_number_of_allocations_and_rests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten of twenty nodes are examined, those with the most room now, and a plan is made again after a rest."""
+    monkeypatch.setattr(planned_start, "_MOST_EXAMINED", 20)
+    monkeypatch.setattr(planned_start, "_FEW_EXAMINED", 0)
+    monkeypatch.setattr(planned_start, "_REST_FOR_EACH", SECOND)
+    world = World(20)
+    for at in range(20):  # the later, the more room, and the longer it runs
+        world.submit(f"job-{at:02}", 1, 4 if at < 10 else 3, 1000 + at, 1000 + at)
+        world.decide()
+    world.submit("wide", 2, 4, 10, 10)
+    world.decide()
+    world.step(AFTER)
+    first = world.plan
+    assert first is not None
+    assert first.start // SECOND == 1011
+    assert (len(first.ends), first.again) == (10, (AFTER + 20) * SECOND)
+    world.submit("brief", 1, 1, 5, 5)
+    world.step(1)
+    world.step(5)  # room came back
+    assert world.plan is first
+    assert first.stale
+    world.step(14)  # without any other event
+    assert world.plan is not first
+    assert world.step(960) == ["wide"]
 
 
 def test_q9_explain_and_the_gang_itself_say_when_and_where_it_starts() -> None:
