@@ -38,24 +38,28 @@ class FreeNodes:
             return self.free
         return self.free & np.array([tuple(node.total) in large for node in self.nodes], dtype=bool)
 
+    def _free(self, at: int) -> Any:
+        """What each node has free of a type."""
+        return self._rows[:, at] if self.nodes else np.zeros(0, dtype=np.int64)
+
     def lacking(self, shape: Shape) -> Iterator[tuple[int, Any]]:
         """Yield each type that the shape asks for, with which nodes lack some of it."""
         for at, value in shape.need:
-            yield at, self._rows[:, at] < value
+            yield at, self._free(at) < value
 
     def missing_share(self, shape: Shape) -> Any:
         """The largest share that each node lacks of what the shape asks for of a type; less than 0 if none."""
         share = np.full(len(self.nodes), -inf)
         for at, value in shape.need:
-            np.maximum(share, (value - self._rows[:, at].astype(np.float64)) / value, out=share)
+            np.maximum(share, (value - self._free(at).astype(np.float64)) / value, out=share)
         return share
 
     def room(self, shape: Shape, most: int) -> Iterator[tuple[Node, int]]:
         """Yield the free nodes with room for the shape, and for how many; for ``most`` if it is nothing."""
         room = np.full(len(self.nodes), most if not shape.need else np.iinfo(np.int64).max)
         for at, value in shape.need:
-            np.minimum(room, self._rows[:, at] // value, out=room)
-        if shape.shares:
+            np.minimum(room, self._free(at) // value, out=room)
+        if shape.shares and self.nodes:
             np.minimum(room, room_of_nodes(shape.shares, self._rows), out=room)
         for at in np.flatnonzero(self.free & (room > 0)).tolist():
             yield self.nodes[at], room.item(at)

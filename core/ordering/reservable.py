@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from quadriga.core.model.node import Node
-    from quadriga.core.ordering.scores import Column
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals
 
@@ -61,14 +62,16 @@ class ReservableNodes:
     __slots__ = ("_scores", "synced")
 
     def __init__(self) -> None:
-        self._scores: Column | None = None
+        self._scores: npt.NDArray[np.float64] | None = None
         self.synced = 0
 
     def clear(self) -> None:
         """Too much has changed: compute all scores anew."""
         self._scores = None
 
-    def best(self, shape: Shape, nodes: list[Node], log: list[int], values: Column) -> Node | None:
+    def best(
+        self, shape: Shape, nodes: list[Node], log: list[int], values: npt.NDArray[np.float64]
+    ) -> Node | None:
         """The node with the lowest score, among equals the first by its score for an allocation
         (``values``); ``None`` if there is none."""
         scores = self._scores

@@ -97,7 +97,7 @@ def test_sizes_are_given_and_unknown_parts_refused(
 #: for equal ones
 BOUNDED = {
     "cache.tentative", "core.ended", "core.former_users", "core.serials", "core.shapes", "signatures.signatures",
-    "signatures.unused",
+    "signatures.unused", "waiting.rest_on",
 }  # fmt: skip
 
 

@@ -233,7 +233,7 @@ def test_every_option_of_its_own_is_told_and_no_other() -> None:
     assert told == own | {"--http"}
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
     others = "namespace format watch replicas field-selector output policy policy-version listen settings strict"
-    kubectl = "for timeout help local filename type patch force set create-namespace"
+    kubectl = "for timeout help local filename type patch force set create-namespace subresource"
     elsewhere = {f"--{name}" for name in f"{others} {kubectl}".split()}
     assert named <= own | options(parser(serve, "serve")) | elsewhere
 

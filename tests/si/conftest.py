@@ -30,6 +30,7 @@ const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/; FOREIGNDEFAULT = d
 const FOREIGNSTATIC = static; KEYFOREIGN = foreign
 const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
 const TAGCREATIONTIME = yunikorn.apache.org/creationTime
+const TAGDEVICES = devices
 const TAGFOREIGN = internal.yunikorn.apache.org/foreign
 const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
 field Allocation: PreemptionPolicy preemptionPolicy = 15; bool originator = 14
