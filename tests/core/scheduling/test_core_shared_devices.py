@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadriga.core import Options
@@ -174,6 +174,7 @@ def test_q14_resources_of_others_take_units_and_nothing_changes_under_what_runs(
     assert "over 64 devices" in refused
 
 
+@settings(max_examples=max(1, settings.default.max_examples // 2))  # type: ignore[attr-defined]
 @given(st.data())
 def test_q14_units_add_up_whatever_happens(data: st.DataObject) -> None:
     """Asks, gangs, releases and nodes in any order: no unit is used beyond its capacity, an ask has the units that

@@ -64,7 +64,7 @@ START = [
 ]
 
 
-@settings(max_examples=max(1, settings.default.max_examples // 2))  # type: ignore[attr-defined]
+@settings(max_examples=max(1, settings.default.max_examples // 5))  # type: ignore[attr-defined]
 @given(WORLD, st.lists(STEP, min_size=4, max_size=20))
 def test_a_fast_machine_does_what_the_librarys_does(
     options: dict[str, Any], steps: list[Any]
