@@ -196,18 +196,12 @@ class NodeIndex(NodeOrder):
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         self._known.refilled_now = -1
-        if node.beside is not None and self.planned is not None:
-            self.planned.took(node, shape, self.now)
-            node.partition.gather_budget.changed(node)
-        if self._room_watch.counts:
-            self._room_watch.changed(node)
-        for changed in self.watchers:
-            changed[node] = None
+        if self.planned is not None or self.watchers or self._room_watch.counts:
+            self._report(node, shape)
         if self._lost or node.laid < 0:
             return
-        score, log, position = self._score(node), self._log, node.position
-        if node.laid != self._laid:
-            position = self.position(node)
+        score, log = self._score(node), self._log
+        position = node.position if node.laid == self._laid else self.position(node)
         before, node.score = node.score, score
         self._values[position] = score
         if score <= self._best_nodes.bound:
@@ -228,6 +222,16 @@ class NodeIndex(NodeOrder):
         log.append(position)
         if len(log) > self._log_limit:
             self._trim()
+
+    def _report(self, node: Node, shape: Shape | None) -> None:
+        """Report the change to the planned start, to the gangs that wait for room, and to running reads."""
+        if node.beside is not None and self.planned is not None:
+            self.planned.took(node, shape, self.now)
+            node.partition.gather_budget.changed(node)
+        if self._room_watch.counts:
+            self._room_watch.changed(node)
+        for changed in self.watchers:
+            changed[node] = None
 
     def gained(self, node: Node) -> None:
         self.changed(node)
@@ -649,7 +653,7 @@ class NodeIndex(NodeOrder):
         """The columns of the shape, with the scores brought up to date."""
         if self._stale:
             self._layout()
-        columns, log, devices = self._of(shape), self._log, self._devices
+        columns, log = self._of(shape), self._log
         scores = columns.scores
         columns.first = None
         if scores is None:
@@ -659,6 +663,7 @@ class NodeIndex(NodeOrder):
                 scores.each[position] = self._required_score(self.nodes[position], shape)
         else:  # a closed or reserved node has an infinite score of its own
             nodes, need, each = self.nodes, shape.need, scores.each
+            plain = self._devices is None and not shape.shares
             for position in dict.fromkeys(log[columns.synced :]):
                 node = nodes[position]
                 available = node.available
@@ -667,12 +672,7 @@ class NodeIndex(NodeOrder):
                         each[position] = inf
                         break
                 else:
-                    score = node.score
-                    if shape.shares and not shape.fits(available):
-                        score = inf
-                    if devices is not None and score != inf:
-                        score = devices.score(node, shape, score)
-                    each[position] = score
+                    each[position] = node.score if plain else self._score_for(node, shape)
         columns.synced = len(log)
         return columns
 
