@@ -55,13 +55,8 @@ class _LaneRanking(LazyHeap):
         return super().first()
 
     def renew(self) -> None:
-        """Rebuild the heap: the new keys cannot be compared with the old ones."""
-        lanes = list(self._numbers)
-        self._numbers.clear()
         self._keys.clear()
-        self._heap.clear()
-        for lane in lanes:
-            self.add(lane)
+        super().renew()
 
 
 class LimitLane(Level):

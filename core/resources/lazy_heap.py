@@ -62,6 +62,14 @@ class LazyHeap:
         """Remove the item."""
         self._numbers.pop(item, None)
 
+    def renew(self) -> None:
+        """Rebuild the heap: the new keys cannot be compared with the old ones."""
+        items = list(self._numbers)
+        self._numbers.clear()
+        self._heap.clear()
+        for item in items:
+            self.add(item)
+
     def first(self) -> Any:
         """The item with the smallest key, or ``None``. Its entry is now on top of the heap."""
         heap, numbers = self._heap, self._numbers

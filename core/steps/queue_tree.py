@@ -88,6 +88,10 @@ def _reorder(queue: Queue) -> None:
             app.rank = None
             if queue.expected:
                 by_run_time.begin(app)
+        for line in {
+            app.gang.line: None for app in queue.apps.values() if app.gang.line is not None
+        }:
+            line.renew()
     else:
         for child in queue.children.values():
             child.rank = None

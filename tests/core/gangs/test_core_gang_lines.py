@@ -122,3 +122,18 @@ def test_the_next_gang_of_a_line_is_tried_if_the_first_does_not_wait_again() -> 
         assert news(script.schedule()) == [f"g{int(lost)}/g{int(lost)}-0-0-0 on n"]
         script.release("s", "b-0")
         assert len(news(script.schedule())) == 1
+
+
+def test_2_2_gangs_in_one_line_follow_another_sort_policy_of_their_queue() -> None:
+    """The keys of two policies cannot be compared."""
+    script = scripted(CONFIG, nodes=("n0",), options=OPTIONS, vcore=4)
+    names = ("g0", "g1", "g2")
+    for name in names:
+        tags = {"gang.placeholders": "none"}
+        script.app(name, queue="root.b", gang={"vcore": 6}, tags=tags)
+        script.ask(name, "k0", "k1", "k2", vcore=2)
+        script.schedule()
+    assert len({script.scheduler.application(name).gang.line for name in names}) == 1
+    script.configure(CONFIG.replace("policy: fair", "policy: fifo"))
+    script.node("n1", vcore=4)
+    assert [line.split("/")[0] for line in news(script.schedule())] == ["g0"] * 3
