@@ -158,14 +158,16 @@ class Registry:
     def with_units(self, total: Vector) -> Totals:
         """The capacity of a node with that of its units, whose positions are assigned."""
         there: list[int] = []
+        before = len(self.names)
         for at, units in self.shared.items():
             for number in range(total[at] // WHOLE if at < len(total) else 0):
                 if number == len(units.positions):
                     units.positions.append(len(self.names))
                     self.hidden.add(len(self.names))
                     self.names.append(f"{self.names[at]}#{number}")
-                    self.on_new_types()
                 there.append(units.positions[number])
+        if len(self.names) > before:
+            self.on_new_types()
         whole = [*total, *[0] * (len(self.names) - len(total))]
         for at in there:
             whole[at] = WHOLE
