@@ -27,6 +27,7 @@ from quadriga.core.model.usage import ApplicationSummary
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Kernel, Measure, Options
 from quadriga.core.runtime.outbox import Output
+from quadriga.core.runtime.stepwise import Steps, finish
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.scheduling import deadlines, effects, scale_up
 from quadriga.core.scheduling.turns import Turns
@@ -340,8 +341,25 @@ class Scheduler:
 
         Without ``predicates`` the resource manager is not asked about each node.
         """
+        return finish(
+            self.explain_in_steps(
+                application_id, allocation_key, partition, rm_id, predicates=predicates
+            )
+        )
+
+    def explain_in_steps(
+        self,
+        application_id: str,
+        allocation_key: str,
+        partition: str = "default",
+        rm_id: str | None = None,
+        *,
+        predicates: bool = True,
+    ) -> Steps[explain.Explanation]:
+        """As ``explain``, in steps, between which decisions may be made."""
         app = self.partition(partition, rm_id).applications[application_id]
-        return explain.explain(self._kernel, app.asks[allocation_key], predicates=predicates)
+        ask = app.asks[allocation_key]
+        return explain.explain_in_steps(self._kernel, ask, predicates=predicates)
 
     def check(self) -> list[str]:
         """The invariants (6.1) that do not hold now; empty when all do."""

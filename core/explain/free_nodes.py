@@ -8,35 +8,51 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quadriga.core.resources.units import room_of_nodes
+from quadriga.core.runtime.stepwise import chunks
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterator
 
     from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
+    from quadriga.core.runtime.stepwise import Steps
 
 
 class FreeNodes:
-    """``free`` says by position which of the ``nodes`` take new allocations of any ask (``Node.free``). It is of
-    this moment, like all that is computed from it."""
+    """``free`` says by position which of the ``nodes`` take new allocations of any ask (``Node.free``), ``large``
+    which of these are large enough for the shape, and ``scores`` are the scores of those with room for it. All is
+    a copy of one moment, as decisions may be made while it is used."""
 
-    def __init__(self, index: NodeOrder) -> None:
-        self._rows, self.free = index.amounts()
-        self._sizes: Counter[Vector] = index.sizes()
-        self.nodes: list[Node] = index.nodes
+    def __init__(self, index: NodeOrder, shape: Shape) -> None:
+        rows, self.free = index.amounts()
+        self._rows, self.nodes = rows.copy(), index.nodes.copy()
+        self.scores = index.scores(shape)
+        self.sizes = index.sizes().copy()
+        self.large = self.free
+        self.large_sizes: set[Vector] = set()
 
-    def others(self) -> Iterator[Node]:
+    @classmethod
+    def read(cls, index: NodeOrder, shape: Shape) -> Steps[FreeNodes]:
+        """The free nodes as they are after these steps."""
+        yield from index.amounts_in_steps()
+        found = cls(index, shape)
+        yield
+        large = found.large_sizes
+        for sizes in chunks(found.sizes):
+            large.update(size for size in sizes if shape.fits(size))
+            yield
+        if len(large) < len(found.sizes):
+            each: list[bool] = []
+            for nodes in chunks(found.nodes):
+                each += [tuple(node.total) in large for node in nodes]
+                yield
+            found.large = found.free & np.array(each, dtype=bool)
+        return found
+
+    def others(self) -> list[Node]:
         """The nodes that are not free."""
-        return (self.nodes[at] for at in np.flatnonzero(~self.free).tolist())
-
-    def large(self, shape: Shape) -> Any:
-        """Which free nodes are large enough for the shape."""
-        large = {size for size in self._sizes if shape.fits(size)}
-        if len(large) == len(self._sizes):
-            return self.free
-        return self.free & np.array([tuple(node.total) in large for node in self.nodes], dtype=bool)
+        return [self.nodes[at] for at in np.flatnonzero(~self.free).tolist()]
 
     def _free(self, at: int) -> Any:
         """What each node has free of a type."""
