@@ -128,8 +128,7 @@ def _nearest(shape: Shape, nodes: _Usable, accepts: Callable[[Node], bool]) -> S
         return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
 
     free = nodes.free
-    share = np.where(free.large, free.missing_share(shape), inf)
-    yield
+    share = np.where(free.large, free.missing, inf)
     if len(share) > _MOST_ASKED:
         share[share > np.partition(share, _MOST_ASKED)[_MOST_ASKED]] = inf
     first = np.flatnonzero(share < inf)
@@ -151,9 +150,8 @@ class _Usable:
         self.free = free
         self.others = [
             node
-            for node in self.free.others()
-            if node.open
-            and node.reservation is not None
+            for node in free.kept
+            if node.reservation is not None
             and (
                 node.reservation.ask is ask
                 or (whole and node.reservation.ask.app is ask.app)

@@ -15,7 +15,7 @@ import numpy as np
 
 from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
-from quadriga.core.explain.free_nodes import FreeNodes
+from quadriga.core.explain.free_nodes import MOST_TYPES, FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
 from quadriga.core.resources.units import WHOLE, largest, room
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
-
-#: an ask of more resource types is compared with one node after the other
-_MOST_TYPES: Final = 60
 
 #: what is known if the resource manager is not asked now
 _REFUSED: Final = Check(
@@ -76,11 +73,9 @@ def of_nodes(
     one_by_one = [required] if required is not None else list(partition.nodes.values())
     split: list[Node] = []
     in_order: Iterator[Node] = iter(())
-    if nodes is not None and not shape.shares and len(shape.need) <= _MOST_TYPES:
-        on_free = _Room(nodes, shape)
-        yield
-        lacking, one_by_one, in_order = on_free.lacking, on_free.others, on_free.in_order()
-        nearest += filter(None, [on_free.nearest])
+    if nodes is not None and not shape.shares and len(shape.need) <= MOST_TYPES:
+        lacking, nearest = _of_free(nodes, shape)
+        one_by_one, in_order = nodes.others, _in_order(nodes)
     for at, node in enumerate(one_by_one):
         if not at % STEP:
             nearest = _nearest(ask, shape, nearest)
@@ -142,38 +137,28 @@ def of_nodes(
         yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
 
 
-class _Room:
-    """What the free nodes that are large enough have room for: the number of nodes that lack some types, by
-    these, the nearest of them, and the positions of those with room. The ``others`` have to be looked at one by
-    one."""
+def _of_free(nodes: FreeNodes, shape: Shape) -> tuple[dict[tuple[int, ...], int], list[Node]]:
+    """The number of free nodes that are large enough but lack some types, by these, and the nearest of them."""
+    codes, numbers = np.unique(nodes.lacks[nodes.large], return_counts=True)
+    lacking = {
+        tuple([at for bit, (at, _) in enumerate(shape.need) if code >> bit & 1]): number
+        for code, number in zip(codes.tolist(), numbers.tolist(), strict=True)
+        if code
+    }
+    share = np.where(nodes.large & (nodes.lacks != 0), nodes.missing, inf)
+    return lacking, [nodes.nodes[int(share.argmin())]] if lacking else []
 
-    def __init__(self, nodes: FreeNodes, shape: Shape) -> None:
-        self._nodes, self.others, large = nodes.nodes, nodes.others(), nodes.large
-        #: the types that each node lacks, as bits of the place of a type in the shape
-        lacks = np.zeros(len(large), dtype=np.int64)
-        for bit, (_, short) in enumerate(nodes.lacking(shape)):
-            lacks[short] |= 1 << bit
-        codes, numbers = np.unique(lacks[large], return_counts=True)
-        self.lacking = {
-            tuple([at for bit, (at, _) in enumerate(shape.need) if code >> bit & 1]): number
-            for code, number in zip(codes.tolist(), numbers.tolist(), strict=True)
-            if code
-        }
-        self.nearest: Node | None = None
-        if self.lacking:
-            share = np.where(large & (lacks != 0), nodes.missing_share(shape), inf)
-            self.nearest = self._nodes[int(share.argmin())]
-        self._scores = np.where(large, nodes.scores, inf)
 
-    def in_order(self) -> Iterator[Node]:
-        """The nodes with room, in the order of a decision."""
-        if not len(self._scores) or self._scores[first := int(self._scores.argmin())] == inf:
-            return
-        yield self._nodes[first]  # mostly the only one
-        with_room = np.flatnonzero(self._scores < inf)
-        for at in with_room[self._scores[with_room].argsort(kind="stable")].tolist():
-            if at != first:
-                yield self._nodes[at]
+def _in_order(nodes: FreeNodes) -> Iterator[Node]:
+    """The free nodes with room, in the order of a decision."""
+    scores = np.where(nodes.large, nodes.scores, inf)
+    if not len(scores) or scores[first := int(scores.argmin())] == inf:
+        return
+    yield nodes.nodes[first]  # mostly the only one
+    with_room = np.flatnonzero(scores < inf)
+    for at in with_room[scores[with_room].argsort(kind="stable")].tolist():
+        if at != first:
+            yield nodes.nodes[at]
 
 
 def _too_small(ask: Ask, shape: Shape, sizes: Counter[Vector]) -> Check:

@@ -298,5 +298,5 @@ def test_nodes_are_explained_as_if_they_were_looked_at_one_by_one(
     ]
     assert waiting
     found = [explained(script, key[0], key).checks for key in waiting]
-    monkeypatch.setattr("quadriga.core.explain.nodes._MOST_TYPES", -1)
+    monkeypatch.setattr("quadriga.core.explain.nodes.MOST_TYPES", -1)
     assert found == [explained(script, key[0], key).checks for key in waiting]

@@ -60,7 +60,7 @@ def user_rows(
         )
     for name in shown:
         with suppress(KeyError):  # it has gone meanwhile
-            rows.append(_row(found, name, groups))
+            rows.append((yield from _row(found, name, groups)))
         yield
     return {
         "partition": found.key,
@@ -82,17 +82,19 @@ def _key(account: Account | None, key: str, whole: Mapping[int, int]) -> float:
     return share(map(sum, zip(*(ledger.usage for ledger in held), strict=True)), whole)
 
 
-def _row(partition: Partition, name: str, group: bool) -> dict[str, Any]:
-    holding = limits.holding(partition, name, group=group)
+def _row(partition: Partition, name: str, group: bool) -> Steps[dict[str, Any]]:
+    holding = yield from limits.holding_in_steps(partition, name, group=group)
     account = (partition.groups if group else partition.users).get(name)
-    bound = limits.applications_by_group(account) if account is not None and not group else ()
+    bound = {}
+    if account is not None and not group:
+        bound = yield from limits.groups_in_steps(account)
     return {
         "name": name,
         "used": amounts(partition, holding.usage),
         "running": len(holding.running),
         "applications": list(holding.running[:_APPLICATIONS]),
         "living": len(account.applications) if account is not None else 0,
-        "groups": sorted({counted for _, counted in bound if counted}),
+        "groups": sorted(set(bound.values())),
         "limits": list(_limits(partition, holding))[:_LIMITS],
     }
 
