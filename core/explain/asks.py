@@ -21,7 +21,7 @@ from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_
 from quadriga.core.resources.shapes import needed_by, shape_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
-from quadriga.core.runtime.stepwise import Steps, finish
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.steps import gang
 from quadriga.core.topology.members import MemberPredicate
 from quadriga.fsm import RESOURCE_MANAGER
@@ -43,9 +43,6 @@ _PREEMPTION_HELPS: Final = ("quota", "nodes")
 #: the checks that more or larger nodes can make pass, in the order in which the remedy is given to one
 _NODES_HELP: Final = ("node sizes", "nodes", "gang", "predicates", "quota")
 
-#: decisions make an explanation start again at most this often
-_MOST_BEGUN: Final = 4
-
 _NEXT: Final = "Nothing is in its way: it gets its place in the next round."
 _BEFORE_IT: Final = "Nothing is in its way but other asks, which may be served before it."
 _VICTIMS: Final = "Others have been preempted for it: it gets its place when they are gone."
@@ -60,27 +57,25 @@ def explain_in_steps(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> St
     Decisions may be made between two steps. If they concern the ask or its gang, all starts again; raises
     ``KeyError`` if the ask does not wait any longer.
     """
-    for _ in range(_MOST_BEGUN):
-        begun, transitions = _situation(ask), kernel.journal.count
-        steps = _explanation(kernel, ask, predicates)
-        while _situation(ask) == begun:
+    while True:
+        begun, steps = _situation(ask), _explanation(kernel, ask, predicates)
+        transitions = kernel.journal.count
+        while kernel.journal.count == transitions or _situation(ask) == begun:
             transitions = kernel.journal.count
-            while kernel.journal.count == transitions:
-                try:
-                    next(steps)
-                except StopIteration as stop:
-                    found: Explanation = stop.value
-                    return found
-                yield
+            try:
+                next(steps)
+            except StopIteration as stop:
+                found: Explanation = stop.value
+                return found
+            yield
             if ask.app.asks.get(ask.ask_key) is not ask:
                 raise KeyError(ask.ask_key)
-    return finish(_explanation(kernel, ask, predicates))
 
 
 def _situation(ask: Ask) -> object:
     """What the checks and their order depend on."""
     app = ask.app
-    gang = [(group, group.pending) for group in _members(ask)]
+    gang = tuple(app.pending) if app.is_gang else ()
     types = len(app.partition.registry)
     # the predicate of a local gang goes by position
     order = app.partition.node_index.node_ids() if ask.kind.requires.locality is not None else ()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quadriga.core.resources.units import room_of_nodes
+from quadriga.core.ordering.free import room_by_row
 from quadriga.core.runtime.stepwise import chunks
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class FreeNodes:
                 large += [tuple(node.total) in found.large_sizes for node in nodes]
                 yield
             found.large = found.free & np.array(large, dtype=bool)
-        for bit, (at, value) in enumerate(shape.need):
-            free = found._free(at)
+        for bit, (at, value) in enumerate(shape.need if found.nodes else ()):
+            free = found._rows[:, at]
             found.lacks[free < value] |= 1 << min(bit, MOST_TYPES)
             share = (value - free.astype(np.float64)) / value
             np.maximum(found.missing, share, out=found.missing)
@@ -71,16 +71,8 @@ class FreeNodes:
             yield
         return found
 
-    def _free(self, at: int) -> Any:
-        """What each node has free of a type."""
-        return self._rows[:, at] if self.nodes else np.zeros(0, dtype=np.int64)
-
     def room(self, shape: Shape, most: int) -> Iterator[tuple[Node, int]]:
         """Yield the free nodes with room for the shape, and for how many; for ``most`` if it is nothing."""
-        room = np.full(len(self.nodes), most if not shape.need else np.iinfo(np.int64).max)
-        for at, value in shape.need:
-            np.minimum(room, self._free(at) // value, out=room)
-        if shape.shares and self.nodes:
-            np.minimum(room, room_of_nodes(shape.shares, self._rows), out=room)
+        room = room_by_row(self._rows, shape) if shape.need else np.full(len(self.nodes), most)
         for at in np.flatnonzero(self.free & (room > 0)).tolist():
             yield self.nodes[at], room.item(at)

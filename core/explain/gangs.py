@@ -183,7 +183,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         name = names[index]
         holders = []
         for each in _applications(queue):
-            yield
+            yield None
             if each is not None and (owed := each.own_headroom(index)):
                 holders.append(Holder(each.app_id, amount=owed))
         shown = tuple(holders[:HOLDERS])

@@ -79,7 +79,7 @@ def of_nodes(
     for at, node in enumerate(one_by_one):
         if not at % STEP:
             nearest = _nearest(ask, shape, nearest)
-            yield
+            yield None
         if not shape.fits(node.total):
             continue
         if not node.open and not ask.required_node:
@@ -101,10 +101,10 @@ def of_nodes(
     for few in chunks(free):
         score = partition.node_index.score
         first += [(n.reservation is None, score(n, shape), n.node_id, n) for n in few]
-        yield
+        yield None
     heapify(first)
     for node in chain((heappop(first)[3] for _ in free), in_order):
-        yield
+        yield None
         reason = predicate and predicate(node.node_id)
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)

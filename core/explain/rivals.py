@@ -15,7 +15,7 @@ from quadriga.core.model.gang import LIMIT, QUOTA
 from quadriga.core.model.gang import NODES as LACKS_NODES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.shapes import Shape, shape_of
-from quadriga.core.runtime.stepwise import STEP, Steps, at_once, chunks
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 
@@ -175,9 +175,6 @@ def rivals_in_steps(ask: Ask, members: Sequence[AskGroup] = ()) -> Steps[Rivals]
     for (app, requires), number in others.items():
         rivals.append(Rival(app, shape_of(0, requires), number, True, (), (app,)))
     return Rivals(rivals)
-
-
-rivals_of = at_once(rivals_in_steps)
 
 
 def _likeness(app: Application) -> tuple[Any, ...]:

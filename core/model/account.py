@@ -233,12 +233,6 @@ class Account:
                 add(total, ledger.usage)
         return total
 
-    def running_in(self, queue: Queue) -> list[Application]:
-        """The applications that count in this queue and below, in order of submission."""
-        leaves = [ledger for ledger in self.ledgers.values() if ledger.queue.leaf]
-        found = [app for each in leaves if queue in each.queue.lineage for app in each.running]
-        return sorted(found, key=lambda app: app.seq)
-
 
 class QuotaChanges:
     """Changes in one partition since its last quota events. Each mapping is an ordered set."""

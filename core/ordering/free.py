@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -64,14 +64,7 @@ class FreeAmounts:
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to
         the shape is not looked at."""
-        rows = self.of(nodes, log)
-        room: Any = None
-        for at, value in shape.need:
-            of_type = rows[:, at] // value
-            room = of_type if room is None else np.minimum(room, of_type)
-        if shape.shares and room is not None:
-            room = np.minimum(room, room_of_nodes(shape.shares, rows))
-        return np.zeros(len(nodes), dtype=np.int64) if room is None else np.maximum(room, 0)
+        return room_by_row(self.of(nodes, log), shape)
 
     def of(self, nodes: list[Node], log: list[int]) -> Matrix:
         """The matrix of these nodes; ``log`` has the positions of those that have changed."""
@@ -97,6 +90,16 @@ class FreeAmounts:
             rows[late] = _matrix([nodes[at].available for at in late])
             self.synced = min(len(log), self.synced + _ROWS)
         return self.synced == len(log)
+
+
+def room_by_row(rows: Matrix, shape: Shape) -> Matrix:
+    """The number of asks of this shape for which there is room, by row."""
+    room: Matrix = np.full(len(rows), np.iinfo(np.int64).max if shape.need else 0)
+    for at, value in shape.need if len(rows) else ():
+        np.minimum(room, rows[:, at] // value, out=room)
+    if shape.shares and len(rows):
+        np.minimum(room, room_of_nodes(shape.shares, rows), out=room)
+    return np.maximum(room, 0, out=room)
 
 
 def _matrix(rows: list[Totals]) -> Matrix:

@@ -7,12 +7,10 @@ has without a column. That order is total, so pages never overlap and rows do no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from heapq import merge
-from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from quadriga.core.runtime.stepwise import Steps, chunks, finish
+from quadriga.core.runtime.stepwise import Steps, chunks
 
 T = TypeVar("T")
 
@@ -24,24 +22,21 @@ def both_ways(names: Iterable[str]) -> tuple[str, ...]:
 
 def in_order(rows: Iterable[T], sort: str, key: Callable[[str, T], Any]) -> list[T]:
     """The rows, ordered by the ``key`` of the name in ``sort``."""
-    return finish(page_in_order(rows, sort, key, slice(None)))
+    name = sort.removeprefix("-")
+    return sorted(rows, key=lambda row: key(name, row), reverse=sort.startswith("-"))
 
 
 def page_in_order(
     rows: Iterable[T], sort: str, key: Callable[[str, T], Any], page: slice
 ) -> Steps[list[T]]:
-    """A page of the same. The rest of the rows is not put in order."""
-    name, backwards, first = sort.removeprefix("-"), sort.startswith("-"), itemgetter(0)
-    runs = []
+    """A page of the same, in steps."""
+    name, first = sort.removeprefix("-"), itemgetter(0)
+    best: list[tuple[Any, T]] = []
     for some in chunks(rows):
-        keyed = [(key(name, row), row) for row in some]
-        runs.append(sorted(keyed, key=first, reverse=backwards))
+        best += [(key(name, row), row) for row in some]
+        best = sorted(best, key=first, reverse=sort.startswith("-"))[: page.stop]
         yield
-    found = []
-    for _, row in islice(merge(*runs, key=first, reverse=backwards), page.stop):
-        found.append(row)
-        yield
-    return found[page]
+    return [row for _, row in best[page]]
 
 
 def share(used: Iterable[int], whole: Mapping[int, int]) -> float:
