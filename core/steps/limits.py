@@ -18,7 +18,7 @@ from quadriga.core.model.gang import LIMIT
 from quadriga.core.ordering.lanes import LimitLane, full
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.vectors import add
-from quadriga.core.runtime.stepwise import Steps, at_once, chunks
+from quadriga.core.runtime.stepwise import STEP, Steps, at_once, chunks
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -231,7 +231,7 @@ def names(partition: Partition, *, groups: bool = False) -> list[str]:
     found = set(partition.groups if groups else partition.users)
     if not groups:
         found.update(partition.former_users)
-    for queue in partition.queues():
+    for queue in partition.root.each():
         found.update(queue.group_limits if groups else queue.user_limits)
     if not groups:  # the wildcard is not a user, but it is the account of all other groups
         found.discard(WILDCARD)
@@ -249,12 +249,11 @@ def holding_in_steps(partition: Partition, name: str, *, group: bool = False) ->
         account = Account(name, is_group=group)
     types = len(partition.registry)
     known: defaultdict[Queue, _Subtotal] = defaultdict(lambda: ([0] * types, []))
-    for queues in chunks(partition.queues()):
-        for queue in queues:
-            if name in (queue.group_limits if group else queue.user_limits):
-                for above in queue.lineage:
-                    known[above][0]
-        yield
+    for at, queue in enumerate(partition.root.each()):
+        if name in (queue.group_limits if group else queue.user_limits):
+            known.update({above: known[above] for above in queue.lineage})
+        if not at % STEP:
+            yield
     for ledger in list(account.ledgers.values()):
         for queue in ledger.queue.lineage if ledger.queue.leaf else ():
             usage, running = known[queue]

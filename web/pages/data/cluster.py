@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.runtime.stepwise import Steps, chunks
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views import NotFound, Views
 from quadriga.core.views.quantities import amounts, provided
 from quadriga.web.pages.data.applications import is_pending
@@ -48,6 +48,10 @@ def overview(
         numbers["placeholders"] += sum([len(app.placeholders) for app in living])
         numbers["allocations"] += sum([len(app.allocations) for app in living])
         yield
+    for at, _ in enumerate(root.each(), 1):
+        numbers["queues"] = at
+        if not at % STEP:
+            yield
     for ended in chunks(found.ended):
         states.update([app.state for app in ended])
         yield
@@ -75,7 +79,7 @@ def overview(
         "allocations": numbers["allocations"] + numbers["placeholders"],
         "placeholders": numbers["placeholders"],
         "reservations": len(found.reservations),
-        "queues": sum(1 for _ in found.queues()),
+        "queues": numbers["queues"],
         "policies": {
             "nodes": found.config.node_sort_policy,
             "preemption": found.config.preemption_enabled,

@@ -50,7 +50,7 @@ def queue_rows(scheduler: Scheduler, partition: str, below: str) -> Steps[dict[s
 def _applications(top: Queue) -> Steps[dict[Queue, Counter[str]]]:
     """The living applications by state of each queue and all queues below it, and how many are pending."""
     found: defaultdict[Queue, Counter[str]] = defaultdict(Counter)
-    for each in list(top.walk())[::-1]:
+    for each in list(top.each())[::-1]:
         yield
         for apps in chunks(each.apps.values() if isinstance(each, LeafQueue) else ()):
             found[each].update([app.state for app in apps])
