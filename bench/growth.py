@@ -61,7 +61,7 @@ def measure() -> list[Figure]:
     """The times of each step at both sizes, and the exponent of the growth."""
     figures = []
     for each in DIMENSIONS:
-        many = each.many * (3 if sizes.FULL else 1)
+        many = each.many * (10 if sizes.FULL else 1)
         costs = [cost(each, size) for size in (each.few, many)]
         for size, found in zip((each.few, many), costs, strict=True):
             value, unit = (found, "opcodes") if each.counted else (found / 1e3, "µs")
