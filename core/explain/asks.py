@@ -54,8 +54,8 @@ def explain_in_steps(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> St
     Without ``predicates`` the resource manager is not asked about each node, which may take long; its
     answers of the last round are used instead.
 
-    Decisions may be made between two steps. If they concern the ask or its gang, all starts again; raises
-    ``KeyError`` if the ask does not wait any longer.
+    Decisions may be made between two steps. If they concern the ask or its gang, all starts again (D319);
+    raises ``KeyError`` if the ask does not wait any longer.
     """
     while True:
         begun, steps = _situation(ask), _explanation(kernel, ask, predicates)
