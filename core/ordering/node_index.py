@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 #: at most this many new nodes are put between the others one by one
 _FEW_NEW: Final = 16
+#: to copy the list of nodes is as quick as to insert this many
+_MANY_NEW: Final = 400
 #: at most this many nodes that went are taken out of the columns; beyond that all are made anew
 _FEW_GONE: Final = 256
 
@@ -578,11 +580,12 @@ class NodeIndex(NodeOrder):
         fresh.sort(key=_node_id)
         places = [self._place(node) for node in fresh]
         self._values = np.insert(self._values, places, [node.score for node in fresh])
-        merged: list[Node] = []
-        for before, at, node in zip([0, *places], places, fresh, strict=False):
-            merged += self.nodes[before:at]
-            merged.append(node)
-        self.nodes[:] = merged + self.nodes[places[-1] :]
+        if len(fresh) > _MANY_NEW:
+            self.nodes += fresh
+            self.nodes.sort(key=_node_id)
+        else:
+            for at, node in zip(places[::-1], fresh[::-1], strict=True):
+                self.nodes.insert(at, node)
 
     def _place(self, node: Node) -> int:
         """Note what is known of a new node, and return its position between the others."""
