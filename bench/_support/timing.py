@@ -40,7 +40,7 @@ class Opcodes:
         self.spent = 0
 
     def __enter__(self) -> Opcodes:
-        sys._getframe().f_trace_opcodes = True  # else 3.12 reports none
+        sys._getframe().f_trace_opcodes = True  # else some versions report none
         sys.settrace(self._called)
         return self
 

@@ -273,8 +273,9 @@ def _holding(
     running.sort()
     yield
     children = []
-    for _, child in sorted(queue.children.items()):
-        if child in known:
+    for path in sorted(queue.children):
+        child = queue.children.get(path)
+        if child is not None and child in known:
             children.append((yield from _holding(account, child, known)))
     return Holding(
         queue.path, tuple(usage), tuple(running), *account.granted(queue), tuple(children)

@@ -51,7 +51,7 @@ def lifecycles(scheduler: Scheduler) -> Steps[LifecycleSnapshot]:
     for each in partitions:
         yield from count(APPLICATION.name, each.ended)
         yield from count(NODE.name, each.nodes.values())
-        yield from count(QUEUE.name, each.queues())
+        yield from count(QUEUE.name, each.root.each())
         for app in list(each.applications.values()):
             states[APPLICATION.name][app.state] += 1
             if app.is_gang:
