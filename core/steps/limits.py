@@ -254,12 +254,12 @@ def holding_in_steps(partition: Partition, name: str, *, group: bool = False) ->
             known.update({above: known[above] for above in queue.lineage})
         if not at % STEP:
             yield
-    for ledger in list(account.ledgers.values()):
-        for queue in ledger.queue.lineage if ledger.queue.leaf else ():
-            usage, running = known[queue]
-            add(usage, ledger.usage)
-            running += [app.app_id for app in ledger.running]
-        yield
+    for ledger in [each for each in account.ledgers.values() if each.queue.leaf]:
+        for queue in ledger.queue.lineage:
+            add(known[queue][0], ledger.usage)
+        for apps in chunks(ledger.running):
+            known[ledger.queue][1].extend(sorted([app.app_id for app in apps]))
+            yield
     return (yield from _holding(account, partition.root, known))
 
 
@@ -269,14 +269,14 @@ holding = at_once(holding_in_steps)
 def _holding(
     account: Account, queue: Queue, known: defaultdict[Queue, _Subtotal]
 ) -> Steps[Holding]:
-    usage, running = known[queue]
-    running.sort()
-    yield
-    children = []
+    (usage, running), children = known[queue], []
     for path in sorted(queue.children):
         child = queue.children.get(path)
         if child is not None and child in known:
             children.append((yield from _holding(account, child, known)))
+            running += children[-1].running
+    running.sort()  # it consists of runs that are in order
+    yield
     return Holding(
         queue.path, tuple(usage), tuple(running), *account.granted(queue), tuple(children)
     )
