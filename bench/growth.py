@@ -2,7 +2,8 @@
 
 Each dimension has one step that is measured at two sizes of something that the step does not need. The exponent of
 the growth is printed: 0 is no growth, 1 is proportional growth. Times are processor times (µs), the least of several
-turns, so that other programs on the machine change an exponent little.
+turns, so that other programs on the machine change an exponent little. Where they change it nevertheless, the
+instructions of Python are counted instead (D323).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench._support.cluster import (
     registered,
     released_in,
 )
-from bench._support.timing import Clock
+from bench._support.timing import Clock, Opcodes
 from quadriga import si
 from quadriga.base.times import SECOND
 from quadriga.core import Scheduler
@@ -33,8 +34,9 @@ from quadriga.core.driver.slices import Slices
 from quadriga.core.runtime.stepwise import parts
 from quadriga.core.views import Views
 from quadriga.sim.scripted.script import resource
+from quadriga.web.pages.data.cluster import overview
 
-#: the times of turns of one step at a size (ns)
+#: the times (ns) or instructions of turns of one step at a size
 Turns = Callable[[int], Iterator[int]]
 
 POD = {"vcore": 1000, "memory": 10**6}
@@ -43,7 +45,8 @@ TURNS = 15
 
 
 class Dimension(NamedTuple):
-    """A step and what it does not need, with two sizes of that; ``goal`` is for the exponent."""
+    """A step and what it does not need, with two sizes of that; ``goal`` is for the exponent. Instructions are
+    ``counted`` instead of times."""
 
     step: str
     of: str
@@ -51,16 +54,18 @@ class Dimension(NamedTuple):
     few: int
     many: int
     goal: float | None = None
+    counted: bool = False
 
 
 def measure() -> list[Figure]:
     """The times of each step at both sizes, and the exponent of the growth."""
     figures = []
     for each in DIMENSIONS:
-        many = each.many * (3 if sizes.FULL else 1)
+        many = each.many * (10 if sizes.FULL else 1)
         costs = [cost(each, size) for size in (each.few, many)]
-        for size, ns in zip((each.few, many), costs, strict=True):
-            figures.append(Figure(f"{each.step}: {size:,} {each.of}", ns / 1e3, "µs"))
+        for size, found in zip((each.few, many), costs, strict=True):
+            value, unit = (found, "opcodes") if each.counted else (found / 1e3, "µs")
+            figures.append(Figure(f"{each.step}: {size:,} {each.of}", value, unit))
         exponent = log(costs[1] / costs[0]) / log(many / each.few)
         figures.append(Figure(f"{each.step}: exponent in {each.of}", exponent, "", each.goal))
     return figures
@@ -89,10 +94,10 @@ def tied_queues(queues: int) -> Iterator[int]:
     scheduler.apply(request, 0)
     scheduler.schedule(0, queues + 10)  # an application starts with its first pod
     for _ in range(TURNS):
-        with Clock() as clock:
+        with Opcodes() as opcodes:
             outputs = scheduler.schedule(0, 10)
         assert allocations_in(outputs) == 10
-        yield clock.spent // 10
+        yield opcodes.spent // 10
 
 
 def node_joins_queues(queues: int) -> Iterator[int]:
@@ -143,6 +148,10 @@ def _pod_after(change: Callable[[Scheduler, int], None], sort: str = "fair") -> 
 
 def _joins(scheduler: Scheduler, at: int) -> None:
     _join(scheduler, [f"n{at:06}-new"])
+
+
+def _twenty_join(scheduler: Scheduler, at: int) -> None:
+    _join(scheduler, [f"n{at:06}-{number}" for number in range(20)])
 
 
 def _leaves(scheduler: Scheduler, at: int) -> None:
@@ -288,11 +297,15 @@ def sizes_of_asks(number: int) -> Iterator[int]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _longest_slice(read: Callable[[Views, int], Callable[[Scheduler], object]]) -> Turns:
+#: what is read, in each turn
+Read = Callable[[Views, int], Callable[[Scheduler], object]]
+
+
+def _longest_slice(read: Read, turns: int = 3) -> Turns:
     """The longest pause of the thread that decides while this is read; there are four pods on a node, and an
     application for each ten nodes."""
 
-    def turns(nodes: int) -> Iterator[int]:
+    def cluster(nodes: int) -> Iterator[int]:
         scheduler = registered(TWO_QUEUES.format(sort="fair"))
         add_nodes(scheduler, nodes)
         apps = max(2, nodes // 10)
@@ -309,17 +322,37 @@ def _longest_slice(read: Callable[[Views, int], Callable[[Scheduler], object]]) 
             _ask(request, "app-0", f"large-{at}", vcore=100_000, memory=1)
         scheduler.apply(request, 0)
         scheduler.schedule(0)
-        views = Views(scheduler)
-        for turn in range(3):
-            slices: Slices[object] = Slices(read(views, turn), clock=process_time)
-            longest = 0.0
-            while not slices.over:
-                before = slices.cost
-                slices.next(scheduler)
-                longest = max(longest, slices.cost - before)
-            yield int(longest * 1e9)
+        yield from _longest(scheduler, read, turns)
 
-    return turns
+    return cluster
+
+
+def _longest(scheduler: Scheduler, read: Read, turns: int = 3) -> Iterator[int]:
+    views = Views(scheduler)
+    for turn in range(turns):
+        slices: Slices[object] = Slices(read(views, turn), clock=process_time)
+        longest = 0.0
+        while not slices.over:
+            before = slices.cost
+            slices.next(scheduler)
+            longest = max(longest, slices.cost - before)
+        yield int(longest * 1e9)
+
+
+def one_user(applications: int) -> Iterator[int]:
+    """The longest pause while a user is read who has all applications."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, 2 + applications // 100)
+    add_apps(scheduler, ["root.a", "root.b"] * (applications // 2))
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(applications):
+        _ask(request, f"app-{at}", "pod", **POD)
+    scheduler.apply(request, 0)
+    while allocations_in(scheduler.schedule(0, budget=5_000)):
+        pass
+    yield from _longest(
+        scheduler, lambda views, _: lambda core: views.user_in_steps("default", "user")
+    )
 
 
 def page_of_nodes(nodes: int) -> Iterator[int]:
@@ -334,9 +367,10 @@ def page_of_nodes(nodes: int) -> Iterator[int]:
 
 
 DIMENSIONS = (
-    Dimension("a decision among tied queues", "queues", tied_queues, 100, 1_000, 0.2),
+    Dimension("a decision among tied queues", "queues", tied_queues, 100, 1_000, 0.2, counted=True),
     Dimension("a node joins", "queues", node_joins_queues, 1_000, 10_000, 0.05),
     Dimension("a node joins and a pod is placed", "nodes", _pod_after(_joins), 1_000, 10_000, 0.2),
+    Dimension("twenty join and a pod is placed", "nodes", _pod_after(_twenty_join), 1_000, 10_000, 0.2),
     Dimension("a node joins and a pod is packed", "nodes", _pod_after(_joins, "bestfit"), 1_000, 10_000, 0.2),
     Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
@@ -350,12 +384,15 @@ DIMENSIONS = (
         lambda views, _: lambda core: views.each_node("default")), 1_000, 10_000),
     Dimension("the longest slice of a list of applications", "nodes", _longest_slice(
         lambda views, _: lambda core: views.each_application("default", "active")), 1_000, 10_000),
-    Dimension("an explanation", "nodes", _longest_slice(
-        lambda _, turn: lambda core: core.explain("app-0", f"large-{turn}")), 1_000, 10_000),
+    Dimension("the longest slice of the first explanation", "nodes", _longest_slice(
+        lambda _, turn: lambda core: core.explain_in_steps("app-0", "large-0"), turns=1), 1_000, 10_000),
+    Dimension("the longest slice of the overview", "nodes", _longest_slice(
+        lambda views, _: lambda core: overview(core, views, "", 0)), 1_000, 10_000),
+    Dimension("the longest slice of one user", "applications", one_user, 1_000, 10_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
-    Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2),
-    Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2),
+    Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
+    Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2, counted=True),
 )  # fmt: skip
 
 
@@ -411,11 +448,11 @@ def _release(allocation: si.Allocation) -> si.AllocationRequest:
 
 
 def _replacements(scheduler: Scheduler) -> Iterator[int]:
-    """The times of a release with the placement that follows, in a cluster that is full from now on."""
+    """The instructions of a release with the placement that follows, in a cluster that is full from now on."""
     held = _allocations(scheduler.schedule(0))
     for each in held[:TURNS]:
-        with Clock() as clock:
+        with Opcodes() as opcodes:
             scheduler.apply(_release(each), 0)
             outputs = scheduler.schedule(0)
         assert allocations_in(outputs) == 1
-        yield clock.spent
+        yield opcodes.spent

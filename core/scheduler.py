@@ -15,7 +15,7 @@ from quadriga.core.checks import invariants
 from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
 from quadriga.core.events import Events, observers
-from quadriga.core.explain import asks as explain
+from quadriga.core.explain.asks import Explanation, explain_in_steps
 from quadriga.core.intake import registration
 from quadriga.core.intake.dispatcher import Request, check, configure, dispatch
 from quadriga.core.model.application import Application
@@ -27,6 +27,7 @@ from quadriga.core.model.usage import ApplicationSummary
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Kernel, Measure, Options
 from quadriga.core.runtime.outbox import Output
+from quadriga.core.runtime.stepwise import Steps, at_once
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.scheduling import deadlines, effects, scale_up
 from quadriga.core.scheduling.turns import Turns
@@ -327,7 +328,7 @@ class Scheduler:
                 return app
         raise KeyError(app_id)
 
-    def explain(
+    def explain_in_steps(
         self,
         application_id: str,
         allocation_key: str,
@@ -335,13 +336,16 @@ class Scheduler:
         rm_id: str | None = None,
         *,
         predicates: bool = True,
-    ) -> explain.Explanation:
+    ) -> Steps[Explanation]:
         """Why the ask is still pending: every check with its numbers. Raises ``KeyError``.
 
         Without ``predicates`` the resource manager is not asked about each node.
         """
         app = self.partition(partition, rm_id).applications[application_id]
-        return explain.explain(self._kernel, app.asks[allocation_key], predicates=predicates)
+        ask = app.asks[allocation_key]
+        return explain_in_steps(self._kernel, ask, predicates=predicates)
+
+    explain = at_once(explain_in_steps)
 
     def check(self) -> list[str]:
         """The invariants (6.1) that do not hold now; empty when all do."""

@@ -46,6 +46,7 @@ from quadriga.core.intake.registration import read_configuration
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
 from quadriga.core.views import Views, as_text, diagnostics_of, formatted, holdings_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
@@ -463,20 +464,20 @@ class SchedulerService:
         node.
         """
 
-        def reader(scheduler: Scheduler) -> Explained:
+        def reader(scheduler: Scheduler) -> Steps[Explained]:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
             checks: tuple[FailedCheck, ...] = ()
             verdict = ""
             if allocation_key:
-                explained = scheduler.explain(
+                explained = yield from scheduler.explain_in_steps(
                     application_id, allocation_key, partition, rm_id, predicates=predicates
                 )
                 reasons, verdict, checks = explained.reasons, explained.verdict, explained.failing
             state = Dialect(app.partition.rm.dialect).state(app.state)
             return Explained(app.queue_path, state, reasons, verdict, *holdings_of(app), checks)
 
-        return self.read_later(reader, rm_id)
+        return read_in_slices(self, Slices(reader), rm_id)
 
     def attach(self, meter: Meter | None) -> None:
         """Report durations to this meter from now on, or to none."""

@@ -98,14 +98,14 @@ class Reads(Protocol):
     def is_owner(self) -> bool: ...
 
     def read_later(
-        self, reader: Callable[[Scheduler], Any], *, in_turn: bool = False
+        self, reader: Callable[[Scheduler], Any], rm_id: str = "", *, in_turn: bool = False
     ) -> Future[Any]: ...
 
 
-def read_in_slices(service: Reads, slices: Slices[T]) -> Future[T]:
-    """Have the owner read all slices, and get what the read returns or raises; parts are dropped. The owner
-    itself, and a service without a thread, reads them at once. Raises ``RuntimeError`` if the service has been
-    stopped."""
+def read_in_slices(service: Reads, slices: Slices[T], rm_id: str = "") -> Future[T]:
+    """Have the owner read all slices, the first one after earlier requests of this resource manager, and get what
+    the read returns or raises; parts are dropped. The owner itself, and a service without a thread, reads them at
+    once. Raises ``RuntimeError`` if the service has been stopped."""
     answer: Future[T] = Future()
     answer.set_running_or_notify_cancel()  # the caller cannot cancel it
 
@@ -126,5 +126,5 @@ def read_in_slices(service: Reads, slices: Slices[T]) -> Future[T]:
             answer.set_result(slices.value)
 
     first = all_slices if service.is_owner else slices.next
-    service.read_later(first).add_done_callback(done)
+    service.read_later(first, rm_id).add_done_callback(done)
     return answer

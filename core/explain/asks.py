@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import Check, Explanation, Holder
+from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.explain.gangs import of_gang, of_members
 from quadriga.core.explain.nodes import of_nodes
 from quadriga.core.explain.remedies import Changes, changes_for, whose
@@ -20,6 +21,7 @@ from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_
 from quadriga.core.resources.shapes import needed_by, shape_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.steps import gang
 from quadriga.core.topology.members import MemberPredicate
 from quadriga.fsm import RESOURCE_MANAGER
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["Check", "Explanation", "Holder", "brief", "explain"]
+__all__ = ["Check", "Explanation", "Holder", "brief", "explain_in_steps"]
 
 #: the checks that preemption can help
 _PREEMPTION_HELPS: Final = ("quota", "nodes")
@@ -46,21 +48,55 @@ _BEFORE_IT: Final = "Nothing is in its way but other asks, which may be served b
 _VICTIMS: Final = "Others have been preempted for it: it gets its place when they are gone."
 
 
-def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
+def explain_in_steps(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Steps[Explanation]:
     """Run every check of a decision for this ask, including those after one that fails.
 
     Without ``predicates`` the resource manager is not asked about each node, which may take long; its
     answers of the last round are used instead.
+
+    Decisions may be made between two steps. If they concern the ask or its gang, all starts again (D319);
+    raises ``KeyError`` if the ask does not wait any longer.
     """
+    while True:
+        begun, steps = _situation(ask), _explanation(kernel, ask, predicates)
+        transitions = kernel.journal.count
+        while kernel.journal.count == transitions or _situation(ask) == begun:
+            transitions = kernel.journal.count
+            try:
+                next(steps)
+            except StopIteration as stop:
+                found: Explanation = stop.value
+                return found
+            yield
+            if ask.app.asks.get(ask.ask_key) is not ask:
+                raise KeyError(ask.ask_key)
+
+
+def _situation(ask: Ask) -> object:
+    """What the checks and their order depend on."""
+    app = ask.app
+    gang = tuple(app.pending) if app.is_gang else ()
+    types = len(app.partition.registry)
+    # the predicate of a local gang goes by position
+    order = app.partition.node_index.node_ids() if ask.kind.requires.locality is not None else ()
+    return ask.group, ask.planned, ask.preempted, app.state, app.queue, types, gang, order
+
+
+def _explanation(kernel: Kernel, ask: Ask, predicates: bool) -> Steps[Explanation]:
     shape = ask.group.shape if ask.group is not None else shape_of(0, ask.kind.requires)
     members = _members(ask)
     predicate = _remembering(kernel, ask) if predicates else None
-    checks = [*_before_nodes(ask, members, kernel.now)]
+    nodes = None
+    if members or not ask.required_node:
+        nodes = yield from FreeNodes.read(ask.app.partition.node_index, shape)
+    checks = yield from _collected(_before_nodes(ask, members, kernel.now))
     if members:
         checks.extend(of_members(ask.app, members, kernel.now))
         if checks[-1].passed:
             checks.extend(_of_root(ask, members))
-    checks.extend(of_nodes(kernel, ask, shape, predicate, asked=predicates))
+    usable = nodes if not ask.required_node else None
+    of_all = of_nodes(kernel, ask, shape, predicate, usable, asked=predicates)
+    checks += yield from _collected(of_all)
     # an ask that lacks neither quota nor a node needs no preemption
     lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
     lacks = lacks or (bool(members) and ask.app.gang.lacks in (NODES, QUOTA))
@@ -69,7 +105,7 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     changes = Changes([], 0)
     if not _has_its_room(ask):
         accepts, condition = _predicates_of(kernel, ask, predicate)
-        changes = changes_for(kernel.now, ask, members, shape, accepts, condition)
+        changes = yield from changes_for(kernel.now, ask, members, shape, nodes, accepts, condition)
     together: tuple[str, ...] = ()
     if any(not each.passed for each in checks):
         checks, together = _with_remedies(checks, changes)
@@ -81,6 +117,16 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     return Explanation(ask.key, told, verdict, together)
 
 
+def _collected(checks: Iterator[Check | None]) -> Steps[list[Check]]:
+    found = []
+    for each in checks:
+        if each is None:
+            yield
+        else:
+            found.append(each)
+    return found
+
+
 def brief(ask: Ask, now: int) -> str:
     """What the ask waits for, in one sentence, for a list of many: its verdict without the details of nodes,
     which are not looked at one by one."""
@@ -88,7 +134,7 @@ def brief(ask: Ask, now: int) -> str:
         return _VICTIMS
     members = _members(ask)
     for check in _before_nodes(ask, members, now):
-        if not check.passed:
+        if check is not None and not check.passed:
             return _sentence(check)
     own, partition, group = ask.app.gang, ask.app.partition, ask.group
     if members and own.lacks == NODES:
@@ -109,8 +155,8 @@ def _members(ask: Ask) -> list[AskGroup]:
     return ask.app.gang.members if waits_with_its_gang(ask) else []
 
 
-def _before_nodes(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check]:
-    """Yield all checks but those of nodes, in order."""
+def _before_nodes(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check | None]:
+    """Yield all checks but those of nodes, in order, and ``None`` after a step without one."""
     yield from _of_application(ask, now)
     yield from of_gang(ask, members)
     demand = _demand(ask, members)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Vector
 
 
-def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:
-    """Yield the checks of the gang but for the nodes of its ``members``, if they are placed together."""
+def of_gang(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check | None]:
+    """Yield the checks of the gang but for the nodes of its ``members``, if they are placed together; ``None`` after
+    a step without one."""
     app = ask.app
     words = app.partition.registry.words
     if ask.planned is not None and ask.planned.partner is not None:
@@ -168,7 +169,7 @@ def _budget(app: Application) -> str:
     return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
 
 
-def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
+def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check | None]:
     """Yield a check for each resource type that the gang lacks in the queue that stops it.
 
     ``free`` is the room that the gate found there.
@@ -180,11 +181,11 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         if not asked or asked <= max(0, left):
             continue
         name = names[index]
-        holders = [
-            Holder(each.app_id, amount=owed)
-            for each in _applications(queue)
-            if (owed := each.own_headroom(index))
-        ]
+        holders = []
+        for each in _applications(queue):
+            yield None
+            if each is not None and (owed := each.own_headroom(index)):
+                holders.append(Holder(each.app_id, amount=owed))
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(
             f", {amount(name, each.amount)} kept for the gang {each.application}" for each in shown
@@ -214,8 +215,10 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
         )
 
 
-def _applications(queue: Queue) -> Iterator[Application]:
-    """Yield the applications of the queue and all below, in order of queues and submission."""
-    for each in queue.walk():
+def _applications(queue: Queue) -> Iterator[Application | None]:
+    """Yield the applications of the queue and all below, in order of queues and submission, and ``None`` for other
+    queues."""
+    for each in list(queue.walk()):
+        yield None
         if isinstance(each, LeafQueue):
             yield from sorted(each.apps.values(), key=lambda app: app.seq)

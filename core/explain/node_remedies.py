@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from heapq import heappushpop
+from heapq import heappushpop, nsmallest
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.explain.rivals import amounts
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.node import Node
@@ -21,11 +20,13 @@ from quadriga.core.topology import domains
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from quadriga.core.explain.free_nodes import FreeNodes
     from quadriga.core.explain.rivals import Rival, Rivals
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals
+    from quadriga.core.runtime.stepwise import Steps
 
 #: at most this many numbers of further nodes are tried for a gang of different members
 _MOST_TRIED: Final = 8
@@ -43,29 +44,32 @@ def node_change(
     members: list[AskGroup],
     demand: dict[int, int],
     rivals: Rivals,
+    free: FreeNodes | None,
     accepts: Callable[[Node], bool],
     condition: str,
-) -> str | None:
+) -> Steps[str | None]:
     """The change of nodes that is needed, as an order; ``None`` if none is.
 
-    ``parts`` are the shapes that are placed, each with its number, and ``demand`` is their sum. Nodes that
-    the predicates do not accept have no room. A new node has to meet the ``condition``, if there is one.
+    ``parts`` are the shapes that are placed, each with its number, and ``demand`` is their sum. The ask requires a
+    node or may use the ``free`` ones. Nodes that the predicates do not accept have no room. A new node has to meet
+    the ``condition``, if there is one.
     """
     partition = ask.app.partition
-    if ask.required_node and not members:
+    if free is None:
         return _on_required_node(ask, parts[0][0], rivals)
     if members and domains.is_local(members):
         own = [each.node for each in ask.app.reservations if each.node.reservation is each]
         return domains.remedy(partition, members, [node for node in own if node.open])
     size = _with_units(partition, _largest(parts, len(partition.registry)))
-    nodes = _Usable(ask, parts[0][0], bool(members), now)
+    nodes = _Usable(free, ask, parts[0][0], bool(members), now)
+    yield
     number, short = 0, size
     for every in (False, False, True):  # a larger node may be of use to more rivals
         competing = [each for each in rivals.all if every or each.fits or _fits(each.shape, size)]
         short = _short_of_capacity(partition, demand, competing)
         idle = sum(each.number for each in rivals.all) - sum(each.number for each in competing)
         kept = min(idle, _unreserved(partition))
-        number = _missing(ask, parts, members, nodes, accepts, competing, kept, size)
+        number = yield from _missing(ask, parts, members, nodes, accepts, competing, kept, size)
         larger = [
             max(value, rounded_up(name, -(-lack // (number or 1))))
             for name, value, lack in zip(partition.registry.names, size, short, strict=True)
@@ -78,7 +82,7 @@ def node_change(
     if not number and not any(short):
         return None
     if number and not members:
-        one = _one_node(ask, parts[0][0], nodes, accepts, number, rivals)
+        one = yield from _one_node(ask, parts[0][0], nodes, accepts, number, rivals)
         if isinstance(one, str):
             return one
         if one is not None:
@@ -95,7 +99,7 @@ def _one_node(
     accepts: Callable[[Node], bool],
     number: int,
     rivals: Rivals,
-) -> str | Totals | None:
+) -> Steps[str | Totals | None]:
     """More room on one node, or the size of one new node, for the ask and all rivals, if these ask for less
     than it."""
     partition = ask.app.partition
@@ -106,7 +110,9 @@ def _one_node(
     size = [0] * len(first)
     for at, value in shape.need:
         size[at] = max(value + first[at], short[at])
-    nearest = _nearest(shape, nodes, accepts) if number == 1 and not shape.shares else None
+    nearest = None
+    if number == 1 and not shape.shares:
+        nearest = yield from _nearest(shape, nodes, accepts)
     if nearest is None:
         return _with_units(partition, size)
     more = [0] * len(first)
@@ -115,31 +121,37 @@ def _one_node(
     return f"{partition.registry.words(more)} more free on node {nearest.node_id}"
 
 
-def _nearest(shape: Shape, nodes: _Usable, accepts: Callable[[Node], bool]) -> Node | None:
+def _nearest(shape: Shape, nodes: _Usable, accepts: Callable[[Node], bool]) -> Steps[Node | None]:
     """The node that lacks the smallest share of what the ask needs."""
 
     def distance(node: Node) -> tuple[float, str]:
         return max((v - node.available[at]) / v for at, v in shape.need), node.node_id
 
     free = nodes.free
-    share = np.where(free.large(shape), free.missing_share(shape), inf)
-    first = share.argsort(kind="stable")[:_MOST_ASKED]
-    able = [free.nodes[at] for at in first.tolist() if share.item(at) < inf]
+    share = np.where(free.large, free.missing, inf)
+    if len(share) > _MOST_ASKED:
+        share[share > np.partition(share, _MOST_ASKED)[_MOST_ASKED]] = inf
+    first = np.flatnonzero(share < inf)
+    first = first[share[first].argsort(kind="stable")][:_MOST_ASKED]
+    able = [free.nodes[at] for at in first.tolist()]
     able += [node for node in nodes.others if shape.fits(node.total)]
-    return next((node for node in sorted(able, key=distance)[:_MOST_ASKED] if accepts(node)), None)
+    for node in nsmallest(_MOST_ASKED, able, key=distance):
+        yield
+        if accepts(node):
+            return node
+    return None
 
 
 class _Usable:
     """The nodes that the ask may use, whatever room they have; for ``whole`` the members of its gang: those that
     are free, and ``others``."""
 
-    def __init__(self, ask: Ask, shape: Shape, whole: bool, now: int) -> None:
-        self.free = FreeNodes(ask.app.partition.node_index)
+    def __init__(self, free: FreeNodes, ask: Ask, shape: Shape, whole: bool, now: int) -> None:
+        self.free = free
         self.others = [
             node
-            for node in self.free.others()
-            if node.open
-            and node.reservation is not None
+            for node in free.kept
+            if node.reservation is not None
             and (
                 node.reservation.ask is ask
                 or (whole and node.reservation.ask.app is ask.app)
@@ -209,13 +221,13 @@ def _missing(
     rivals: Sequence[Rival],
     kept: int,
     size: Totals,
-) -> int:
+) -> Steps[int]:
     """The number of further nodes of this size that is certainly enough. Other rivals, which find no room, may
     reserve as many nodes as are ``kept``, but none of these."""
     wanted = sum(number for _, number in parts)
     first = sum(each.number for each in rivals)
     if len(parts) == 1:
-        return _missing_of_shape(parts[0][0], wanted, nodes, accepts, rivals, kept)
+        return (yield from _missing_of_shape(parts[0][0], wanted, nodes, accepts, rivals, kept))
     if first or kept:
         return wanted + first
     own = [each.node for each in ask.app.reservations if each.node.reservation is each]
@@ -228,6 +240,7 @@ def _missing(
         if could_start(partition, members, own, _new_nodes(partition, number, size)) == wanted:
             return number
         number += 1
+        yield
     return wanted if number else 0
 
 
@@ -238,7 +251,7 @@ def _missing_of_shape(
     accepts: Callable[[Node], bool],
     rivals: Sequence[Rival],
     kept: int,
-) -> int:
+) -> Steps[int]:
     """As ``_missing``, for one shape.
 
     A rival makes at most one node useless, and takes on it at most the room of as many asks of the shape as
@@ -255,6 +268,7 @@ def _missing_of_shape(
     short = wanted + taken
     sums: Totals | None = None
     for node, number in nodes.room(shape, wanted):
+        yield
         if accepts(node):
             sums = sums or amounts(rivals, len(node.available))
             room.append(number)

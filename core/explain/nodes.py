@@ -6,6 +6,7 @@ A reserved node that lacks room is listed under what it lacks, not under its res
 from __future__ import annotations
 
 from collections import Counter
+from heapq import heapify, heappop, nsmallest
 from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -14,23 +15,21 @@ import numpy as np
 
 from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
-from quadriga.core.explain.free_nodes import FreeNodes
+from quadriga.core.explain.free_nodes import MOST_TYPES, FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.resources.amounts import type_name
 from quadriga.core.resources.units import WHOLE, largest, room
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.stepwise import STEP, chunks
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node, NodeOrder
+    from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
-
-#: an ask of more resource types is compared with one node after the other
-_MOST_TYPES: Final = 60
 
 #: what is known if the resource manager is not asked now
 _REFUSED: Final = Check(
@@ -46,22 +45,24 @@ def of_nodes(
     ask: Ask,
     shape: Shape,
     predicate: Callable[[str], object] | None,
+    nodes: FreeNodes | None,
     *,
     asked: bool,
-) -> Iterator[Check]:
-    """Yield the checks of nodes, grouped by the reason why they cannot take the ask. Unless the predicates
-    are ``asked``, what they said in the last round counts."""
+) -> Iterator[Check | None]:
+    """Yield the checks of nodes, grouped by the reason why they cannot take the ask, and ``None`` after a step
+    without one. Unless the predicates are ``asked``, what they said in the last round counts. Without ``nodes``
+    only the required one is looked at."""
     partition = ask.app.partition
     required = partition.nodes.get(ask.required_node) if ask.required_node else None
-    if ask.required_node:
-        sizes = Counter([tuple(required.total)] if required is not None else [])
+    if nodes is not None:
+        sizes, large = nodes.sizes, nodes.large_sizes
     else:
-        sizes = partition.node_index.sizes()
-    large = {size: number for size, number in sizes.items() if shape.fits(size)}
+        sizes = Counter([tuple(required.total)] if required is not None else [])
+        large = {size for size in sizes if shape.fits(size)}
     if not large:
         yield _too_small(ask, shape, sizes)
         return
-    text = f"{sum(large.values())} of {sizes.total()} nodes are large enough"
+    text = f"{sum(map(sizes.__getitem__, large))} of {sizes.total()} nodes are large enough"
     yield Check("node sizes", True, text)
     yield from _reservations(ask)
     if not asked and ask in partition.waiting.deferred_asks:
@@ -72,11 +73,13 @@ def of_nodes(
     one_by_one = [required] if required is not None else list(partition.nodes.values())
     split: list[Node] = []
     in_order: Iterator[Node] = iter(())
-    if required is None and not shape.shares and len(shape.need) <= _MOST_TYPES:
-        on_free = _Room(partition.node_index, shape)
-        lacking, one_by_one, in_order = on_free.lacking, on_free.others, on_free.in_order()
-        nearest += filter(None, [on_free.nearest])
-    for node in one_by_one:
+    if nodes is not None and not shape.shares and len(shape.need) <= MOST_TYPES:
+        lacking, nearest = _of_free(nodes, shape)
+        one_by_one, in_order = nodes.others, _in_order(nodes)
+    for at, node in enumerate(one_by_one):
+        if not at % STEP:
+            nearest = _nearest(ask, shape, nearest)
+            yield None
         if not shape.fits(node.total):
             continue
         if not node.open and not ask.required_node:
@@ -93,12 +96,15 @@ def of_nodes(
             free.append(node)
     refused: dict[str, int] = {}
     unanswered = 0
-
-    def order(node: Node) -> tuple[bool, float, str]:
-        """Return a key that puts the node reserved for the ask first, then the order of a decision."""
-        return node.reservation is None, partition.node_index.score(node, shape), node.node_id
-
-    for node in chain(sorted(free, key=order), in_order):
+    #: a heap with the node reserved for the ask first, then in the order of a decision
+    first: list[tuple[bool, float, str, Node]] = []
+    for few in chunks(free):
+        score = partition.node_index.score
+        first += [(n.reservation is None, score(n, shape), n.node_id, n) for n in few]
+        yield None
+    heapify(first)
+    for node in chain((heappop(first)[3] for _ in free), in_order):
+        yield None
         reason = predicate and predicate(node.node_id)
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
@@ -125,44 +131,34 @@ def of_nodes(
         yield _reserved(kept, kernel.now)
     yield from _lacking(ask, shape, lacking, nearest)
     if split:
-        yield _split(ask, shape, split)
+        yield from _split(ask, shape, split)
     if draining:
         verdict = "Each node that is large enough for it is draining."
         yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
 
 
-class _Room:
-    """What the free nodes that are large enough have room for: the number of nodes that lack some types, by
-    these, the nearest of them, and the positions of those with room. The ``others`` have to be looked at one by
-    one."""
+def _of_free(nodes: FreeNodes, shape: Shape) -> tuple[dict[tuple[int, ...], int], list[Node]]:
+    """The number of free nodes that are large enough but lack some types, by these, and the nearest of them."""
+    codes, numbers = np.unique(nodes.lacks[nodes.large], return_counts=True)
+    lacking = {
+        tuple([at for bit, (at, _) in enumerate(shape.need) if code >> bit & 1]): number
+        for code, number in zip(codes.tolist(), numbers.tolist(), strict=True)
+        if code
+    }
+    share = np.where(nodes.large & (nodes.lacks != 0), nodes.missing, inf)
+    return lacking, [nodes.nodes[int(share.argmin())]] if lacking else []
 
-    def __init__(self, index: NodeOrder, shape: Shape) -> None:
-        nodes = FreeNodes(index)
-        self._index, self._shape, self._nodes = index, shape, nodes.nodes
-        self.others = list(nodes.others())
-        large = nodes.large(shape)
-        #: the types that each node lacks, as bits of the place of a type in the shape
-        lacks = np.zeros(len(large), dtype=np.int64)
-        for bit, (_, short) in enumerate(nodes.lacking(shape)):
-            lacks[short] |= 1 << bit
-        codes, numbers = np.unique(lacks[large], return_counts=True)
-        self.lacking = {
-            tuple([at for bit, (at, _) in enumerate(shape.need) if code >> bit & 1]): number
-            for code, number in zip(codes.tolist(), numbers.tolist(), strict=True)
-            if code
-        }
-        self.nearest: Node | None = None
-        if self.lacking:
-            share = np.where(large & (lacks != 0), nodes.missing_share(shape), inf)
-            self.nearest = self._nodes[int(share.argmin())]
-        self._with_room = np.flatnonzero(large & (lacks == 0))
 
-    def in_order(self) -> Iterator[Node]:
-        """The nodes with room, in the order of a decision."""
-        score, nodes = self._index.score, self._nodes
-        scores = np.array([score(nodes[at], self._shape) for at in self._with_room.tolist()])
-        for at in self._with_room[scores.argsort(kind="stable")].tolist():
-            yield self._nodes[at]
+def _in_order(nodes: FreeNodes) -> Iterator[Node]:
+    """The free nodes with room, in the order of a decision."""
+    scores = np.where(nodes.large, nodes.scores, inf)
+    if not len(scores) or scores[first := int(scores.argmin())] == inf:
+        return
+    yield nodes.nodes[first]  # mostly the only one
+    with_room = np.flatnonzero(scores < inf)
+    for at in with_room[scores[with_room].argsort(kind="stable")].tolist():
+        if at != first:
+            yield nodes.nodes[at]
 
 
 def _too_small(ask: Ask, shape: Shape, sizes: Counter[Vector]) -> Check:
@@ -226,22 +222,24 @@ def _short(node: Node, shape: Shape) -> tuple[int, ...]:
     return tuple(index for index, value in shape.need if node.available[index] < value)
 
 
-def _split(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
-    """Return the check for nodes where enough of a shared device is free, but in too small pieces (Q14)."""
+def _split(ask: Ask, shape: Shape, nodes: list[Node]) -> Iterator[Check | None]:
+    """Yield the check for nodes where enough of a shared device is free, but in too small pieces (Q14)."""
     names, lacks = ask.app.partition.registry.names, []
     for each in shape.shares:
-        name = names[each.of.device]
-        if each.milli < WHOLE:
-            most = max(largest(each.of, node.available) for node in nodes)
-            if most < each.milli:
-                lacks.append(f"no {name} has {each.milli}m left; the most is {most}m")
-        else:
-            free = max(room((each._replace(number=1),), node.available) for node in nodes)
-            if free < each.number:
-                number = f"{each.number} {name} wholly free"
-                lacks.append(f"no node has {number}; the most is {free}")
+        name, one, most = names[each.of.device], (each._replace(number=1),), 0
+        for few in chunks(nodes):
+            if each.milli < WHOLE:
+                most = max(most, *[largest(each.of, node.available) for node in few])
+            else:
+                most = max(most, *[room(one, node.available) for node in few])
+            yield None
+        if each.milli < WHOLE and most < each.milli:
+            lacks.append(f"no {name} has {each.milli}m left; the most is {most}m")
+        elif each.milli >= WHOLE and most < each.number:
+            number = f"{each.number} {name} wholly free"
+            lacks.append(f"no node has {number}; the most is {most}")
     text = " and ".join(lacks) or "not enough free devices"
-    return Check(
+    yield Check(
         "nodes",
         False,
         f"{_number(len(nodes))}: {text}",
@@ -268,16 +266,15 @@ def _reserved(kept: list[Node], now: int) -> Check:
     remedy = ""
     if lent > 0:
         remedy = f"if it ends within {lent} s: the tag expected.runtime with its seconds"
-    holders = [
+    shown = tuple(
         Holder(node.reservation.ask.app.app_id, node.reservation.ask.ask_key, node.node_id)
-        for node in sorted(kept, key=lambda each: each.node_id)
+        for node in nsmallest(HOLDERS, kept, key=lambda each: each.node_id)
         if node.reservation is not None
-    ]
-    shown = tuple(holders[:HOLDERS])
+    )
     reserved_for = ", ".join(
         f"{each.node} for ask {each.ask} of {each.application}" for each in shown
     )
-    more = f" and {len(holders) - len(shown)} more" if len(holders) > len(shown) else ""
+    more = f" and {len(kept) - len(shown)} more" if len(kept) > len(shown) else ""
     have = "has room but is" if len(kept) == 1 else "have room but are"
     return Check(
         "nodes",
@@ -286,25 +283,27 @@ def _reserved(kept: list[Node], now: int) -> Check:
         remedy,
         verdict="Each node with room for it is reserved for another ask.",
         holders=shown,
-        held=len(holders),
+        held=len(kept),
     )
 
 
-def _lacking(
-    ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], int], candidates: list[Node]
-) -> Iterator[Check]:
-    """Yield the checks for nodes without room, grouped by the resource types that they lack.
-
-    The nearest of the candidates is named: one without a reservation if possible, with the smallest missing
-    share.
-    """
-    registry = ask.app.partition.registry
+def _nearest(ask: Ask, shape: Shape, candidates: list[Node]) -> list[Node]:
+    """The candidate that comes nearest: one without a reservation if possible, with the smallest missing share."""
 
     def distance(node: Node) -> tuple[bool, float, str]:
         share = max((value - node.available[index]) / value for index, value in shape.need)
         return _is_kept_from(node, ask), share, node.node_id
 
-    nearest = min(candidates, key=distance, default=None)
+    return nsmallest(1, candidates, key=distance)
+
+
+def _lacking(
+    ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], int], candidates: list[Node]
+) -> Iterator[Check]:
+    """Yield the checks for nodes without room, grouped by the resource types that they lack, with the nearest of
+    the candidates."""
+    registry = ask.app.partition.registry
+    nearest = next(iter(_nearest(ask, shape, candidates)), None)
     its_types = _short(nearest, shape) if nearest is not None else None
     groups = {
         ", ".join(type_name(registry.names[index]) for index in short): (short, number)

@@ -16,7 +16,7 @@ from quadriga.core.explain.rivals import (
     limit_key,
     needs_a_slot,
     quota_key,
-    rivals_of,
+    rivals_in_steps,
     slots_key,
 )
 from quadriga.core.resources.shapes import needed_by
@@ -25,12 +25,14 @@ from quadriga.core.steps.gang import gate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from quadriga.core.explain.free_nodes import FreeNodes
     from quadriga.core.explain.rivals import Key
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.resources.shapes import Shape
+    from quadriga.core.runtime.stepwise import Steps
 
 
 class Change(NamedTuple):
@@ -59,14 +61,16 @@ def changes_for(
     ask: Ask,
     members: Sequence[AskGroup],
     shape: Shape,
+    nodes: FreeNodes | None,
     accepts: Callable[[Node], bool],
     condition: str,
-) -> Changes:
+) -> Steps[Changes]:
     """The changes that make the ask start. ``members`` are the groups that are placed together, if the ask
-    is one of them. ``accepts`` says whether the predicates may accept a node, and ``condition`` what they
-    demand of a new one."""
-    rivals = rivals_of(ask, members)
-    alone = found = _changes(now, ask, members, shape, accepts, condition, Rivals(()))
+    is one of them. ``nodes`` are those that it may use unless it requires one; ``accepts`` says whether the
+    predicates may accept a node, and ``condition`` what they demand of a new one."""
+    rivals = yield from rivals_in_steps(ask, members)
+    of_nodes = (nodes, accepts, condition)
+    alone = found = yield from _changes(now, ask, members, shape, of_nodes, Rivals(()))
     if not rivals.complete:
         return Changes(alone, len(alone), False)
     able, changed = Rivals(()), {each.key for each in alone}
@@ -75,7 +79,7 @@ def changes_for(
         if len(more.all) == len(able.all):
             break
         able = more
-        found = _changes(now, ask, members, shape, accepts, condition, able)
+        found = yield from _changes(now, ask, members, shape, of_nodes, able)
         changed.update(each.key for each in found)
     return Changes(found, len(alone), others="" if found == alone else able.text)
 
@@ -85,16 +89,16 @@ def _changes(
     ask: Ask,
     members: Sequence[AskGroup],
     shape: Shape,
-    accepts: Callable[[Node], bool],
-    condition: str,
+    of_nodes: tuple[FreeNodes | None, Callable[[Node], bool], str],
     rivals: Rivals,
-) -> list[Change]:
+) -> Steps[list[Change]]:
     parts = [(group.shape, group.pending) for group in members] or [(shape, 1)]
     demand = needed_by(parts)
     found = [*_slots(ask.app, rivals), *_quotas(ask, members, demand, rivals)]
-    nodes = node_change(now, ask, parts, list(members), demand, rivals, accepts, condition)
-    if nodes is not None:
-        found.append(Change("nodes", "", nodes, NODES))
+    yield
+    text = yield from node_change(now, ask, parts, list(members), demand, rivals, *of_nodes)
+    if text is not None:
+        found.append(Change("nodes", "", text, NODES))
     return found
 
 

@@ -15,6 +15,7 @@ from quadriga.core.model.gang import LIMIT, QUOTA
 from quadriga.core.model.gang import NODES as LACKS_NODES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.shapes import Shape, shape_of
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 
@@ -128,16 +129,19 @@ def needs_a_slot(app: Application) -> bool:
     )
 
 
-def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
+def rivals_in_steps(ask: Ask, members: Sequence[AskGroup] = ()) -> Steps[Rivals]:
     """The rivals of an ask, or of the ``members`` of its gang, which are placed together."""
     own, partition = ask.app, ask.app.partition
     priority = max((group.priority for group in members), default=ask.priority)
     #: the numbers and the applications of asks that are alike
     found: dict[tuple[Any, ...], tuple[list[int], dict[Application, None]]] = {}
     looked_at = 0
-    for app in partition.applications.values():
+    for at, app in enumerate(list(partition.applications.values())):
+        if not at % STEP:
+            yield
         if not app.asks:
             continue
+        yield
         looked_at += 1
         if looked_at > _MOST:
             return Rivals((), False)
@@ -160,11 +164,14 @@ def rivals_of(ask: Ask, members: Sequence[AskGroup] = ()) -> Rivals:
         app, fits = next(iter(apps)), bool(shape.allocate & partition.node_index.feasible)
         obstacles = tuple(_obstacles(app, shape, fits))
         rivals.append(Rival(app, shape, sum(numbers), fits, obstacles, apps))
+        yield
     waiting = partition.waiting
     others = Counter((each.ask.app, each.ask.kind.requires) for each in waiting.stranded)
-    for other in waiting.deferred_asks:
-        if other is not ask:
-            others[other.app, other.kind.requires] += other.pending
+    for deferred in chunks(waiting.deferred_asks):
+        for other in deferred:
+            if other is not ask:
+                others[other.app, other.kind.requires] += other.pending
+        yield
     for (app, requires), number in others.items():
         rivals.append(Rival(app, shape_of(0, requires), number, True, (), (app,)))
     return Rivals(rivals)

@@ -10,7 +10,7 @@ the entities mark their changes while their resource manager tracks events.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.vectors import Totals, Vector, add
@@ -232,47 +232,6 @@ class Account:
                 total = total or [0] * len(ledger.usage)
                 add(total, ledger.usage)
         return total
-
-    def running_in(self, queue: Queue) -> list[Application]:
-        """The applications that count in this queue and below, in order of submission."""
-        leaves = [ledger for ledger in self.ledgers.values() if ledger.queue.leaf]
-        found = [app for each in leaves if queue in each.queue.lineage for app in each.running]
-        return sorted(found, key=lambda app: app.seq)
-
-    def holding(self, root: Queue) -> Holding:
-        """Its usage and limits in this queue and below. The children are only queues with an
-        application of the account or with a limit of its name."""
-        named = "group_limits" if self.is_group else "user_limits"
-        known = {
-            above: _Subtotal(root.partition.registry.zeros(), [])
-            for queue in root.walk()
-            if queue.path in self.ledgers or self.name in getattr(queue, named)
-            for above in queue.lineage
-        }
-        for ledger in self.ledgers.values():
-            if ledger.queue.leaf:
-                for queue in ledger.queue.lineage:
-                    add(known[queue].usage, ledger.usage)
-                    known[queue].running.extend(app.app_id for app in ledger.running)
-        return self._holding(root, known)
-
-    def _holding(self, queue: Queue, known: dict[Queue, _Subtotal]) -> Holding:
-        limit, wildcard = self.granted(queue)
-        own = known.get(queue) or _Subtotal(queue.partition.registry.zeros(), [])
-        children = [child for _, child in sorted(queue.children.items()) if child in known]
-        return Holding(
-            queue.path,
-            tuple(own.usage),
-            tuple(sorted(own.running)),
-            limit,
-            wildcard,
-            tuple(self._holding(child, known) for child in children),
-        )
-
-
-class _Subtotal(NamedTuple):
-    usage: Totals
-    running: list[str]
 
 
 class QuotaChanges:

@@ -283,6 +283,10 @@ class NodeOrder:
         allocations of any ask (``Node.free``)."""
         raise NotImplementedError
 
+    def amounts_in_steps(self) -> Iterator[None]:
+        """Yield between the steps in which ``amounts`` are made, which are to be read at the end at once."""
+        raise NotImplementedError
+
     def sizes(self) -> Counter[Vector]:
         """The number of nodes of each capacity."""
         raise NotImplementedError
@@ -341,12 +345,9 @@ class NodeOrder:
         """The number of asks of this shape that each node has room for now; it must not be changed."""
         raise NotImplementedError
 
-    def scores(self) -> npt.NDArray[Any]:
-        """The score of each node, by position; infinite if it takes no new allocations."""
-        raise NotImplementedError
-
-    def room_when_empty(self, shape: Shape) -> int:
-        """The same number if nothing of this scheduler ran on the open nodes."""
+    def scores(self, shape: Shape | None = None) -> npt.NDArray[Any]:
+        """The score of each node, by position; infinite if it takes no new allocations, or has no room for the
+        shape."""
         raise NotImplementedError
 
     def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:

@@ -256,6 +256,14 @@ class Queue(Level):
         for name in sorted(self.children):
             yield from self.children[name].walk()
 
+    def each(self) -> Iterator[Queue]:
+        """The same, parents first, but children in no order; queues may come and go meanwhile."""
+        found = [self]
+        while found:
+            queue = found.pop()
+            yield queue
+            found.extend(queue.children.values())
+
     def may_submit(self, user: str, groups: tuple[str, ...]) -> bool:
         """Whether the user has submit or admin rights here or at any ancestor (2.17)."""
         return any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,20 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[np.int64]
 
+#: at most this many rows are read in one step
+_ROWS: Final = 2_000
+
 
 class FreeAmounts:
     """The rows are in node order, and are brought up to date when they are read. ``synced`` is the length
     of the log of changed positions at that time."""
 
-    __slots__ = ("_read", "_rows", "synced")
+    __slots__ = ("_first", "_read", "_rows", "synced")
 
     def __init__(self) -> None:
         self._rows: Matrix | None = None
+        #: the first of the rows, while they are read in steps
+        self._first: list[Matrix] = []
         #: since nodes came or went
         self._read = False
         self.synced = 0
@@ -35,12 +40,13 @@ class FreeAmounts:
     def clear(self) -> None:
         """Nodes came or went, or a resource type is new."""
         self._rows = None
+        self._first.clear()
 
     def shift(self, gone: list[int], log: list[int], nodes: list[Node]) -> None:
         """The nodes at these positions are gone, and no longer among ``nodes``."""
         rows = self._rows
         if rows is None or not self._read:
-            self._rows = None  # to keep the rows costs a copy, and nobody reads them
+            self.clear()  # to keep the rows costs a copy, and nobody reads them
             return
         self._read = False
         for at in dict.fromkeys(log[self.synced :]):
@@ -58,25 +64,42 @@ class FreeAmounts:
     def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
         """The number of asks of this shape that each node has room for, in node order; what else matters to
         the shape is not looked at."""
-        rows = self.of(nodes, log)
-        room: Any = None
-        for at, value in shape.need:
-            of_type = rows[:, at] // value
-            room = of_type if room is None else np.minimum(room, of_type)
-        if shape.shares and room is not None:
-            room = np.minimum(room, room_of_nodes(shape.shares, rows))
-        return np.zeros(len(nodes), dtype=np.int64) if room is None else np.maximum(room, 0)
+        return room_by_row(self.of(nodes, log), shape)
 
     def of(self, nodes: list[Node], log: list[int]) -> Matrix:
         """The matrix of these nodes; ``log`` has the positions of those that have changed."""
+        while not self.read_on(nodes, log):
+            pass
+        assert self._rows is not None
+        return self._rows
+
+    def read_on(self, nodes: list[Node], log: list[int]) -> bool:
+        """Read the next few rows, or those that have changed; return whether all are up to date."""
         rows = self._rows
         self._read = True
         if rows is None:
-            rows = self._rows = _matrix([node.available for node in nodes])
-        elif late := list(dict.fromkeys(log[self.synced :])):
+            first, at = self._first, _ROWS * len(self._first)
+            if not first:
+                self.synced = len(log)
+            first.append(_matrix([node.available for node in nodes[at : at + _ROWS]]))
+            if at + _ROWS < len(nodes):
+                return False
+            self._rows = np.concatenate(first)
+            first.clear()
+        elif late := list(dict.fromkeys(log[self.synced : self.synced + _ROWS])):
             rows[late] = _matrix([nodes[at].available for at in late])
-        self.synced = len(log)
-        return rows
+            self.synced = min(len(log), self.synced + _ROWS)
+        return self.synced == len(log)
+
+
+def room_by_row(rows: Matrix, shape: Shape) -> Matrix:
+    """The number of asks of this shape for which there is room, by row."""
+    room: Matrix = np.full(len(rows), np.iinfo(np.int64).max if shape.need else 0)
+    for at, value in shape.need if len(rows) else ():
+        np.minimum(room, rows[:, at] // value, out=room)
+    if shape.shares and len(rows):
+        np.minimum(room, room_of_nodes(shape.shares, rows), out=room)
+    return np.maximum(room, 0, out=room)
 
 
 def _matrix(rows: list[Totals]) -> Matrix:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from heapq import nlargest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,8 +29,8 @@ from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.policies import NODE_POLICIES, weigh
 from quadriga.core.ordering.reservable import could_reserve, reservable_amounts
-from quadriga.core.ordering.room import RoomWatch, room_for, room_on
-from quadriga.core.ordering.scores import Column, Columns, Scores, inserted, removed
+from quadriga.core.ordering.room import RoomWatch, room_on
+from quadriga.core.ordering.scores import Column, Columns, Scores, inserted, removed, shifted
 from quadriga.core.resources.shapes import RESERVE, Shape, Shapes
 from quadriga.core.resources.units import WHOLE, room_of_nodes
 from quadriga.core.resources.vectors import Registry, Totals, Vector
@@ -47,11 +46,10 @@ if TYPE_CHECKING:
 
 #: at most this many new nodes are put between the others one by one
 _FEW_NEW: Final = 16
+#: to copy the list of nodes is as quick as to insert this many
+_MANY_NEW: Final = 400
 #: at most this many nodes that went are taken out of the columns; beyond that all are made anew
 _FEW_GONE: Final = 256
-#: the scores of this many shapes are kept when nodes come or go, if few nodes changed since they were read
-_FEW_SHAPES: Final = 4
-_FEW_CHANGES: Final = 64
 
 
 def _node_id(node: Node) -> str:
@@ -375,18 +373,22 @@ class NodeIndex(NodeOrder):
         return node.position
 
     def amounts(self) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         return self._free.of(self.nodes, self._log), self._values < inf
 
+    def amounts_in_steps(self) -> Iterator[None]:
+        for _ in range(8 + len(self.nodes) // 100):  # nodes may come and go faster
+            self._put_in_order()
+            if self._free.read_on(self.nodes, self._log):
+                break
+            yield
+
     def sizes(self) -> Counter[Vector]:
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         return self._sizes
 
     def node_ids(self) -> tuple[str, ...]:
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         if self._node_ids is None:
             self._node_ids = tuple([node.node_id for node in self.nodes])
         return self._node_ids
@@ -440,16 +442,14 @@ class NodeIndex(NodeOrder):
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, of nodes that are large enough when they are empty (5.7)."""
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         node = self._of(shape).to_reserve.best(shape, self.nodes, self._log, self._values)
         if node is None:
             self.feasible &= ~shape.reserve
         return node
 
     def score(self, node: Node, shape: Shape) -> float:
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         return self._score_for(node, shape)
 
     def _score(self, node: Node) -> float:
@@ -492,8 +492,7 @@ class NodeIndex(NodeOrder):
 
     def room_by_position(self, shape: Shape) -> Matrix:
         # it is kept, as a gang that does not fit asks for it again
-        if self._stale:
-            self._layout()
+        self._put_in_order()
         state = (shape, len(self._log), self._longest)
         if self._room is None or self._room[0] != state:
             room = self._free.room(shape, self.nodes, self._log)
@@ -510,18 +509,9 @@ class NodeIndex(NodeOrder):
     def room_on(self, node: Node, shape: Shape) -> int:
         return room_on(node, shape, self._longest)
 
-    def scores(self) -> Column:
-        if self._stale:
-            self._layout()
-        return self._values
-
-    def room_when_empty(self, shape: Shape) -> int:
-        room = 0
-        for node in self.nodes:
-            if node.node_id == shape.required_node or (node.open and not shape.required_node):
-                pairs = zip(node.total, node.occupied, strict=True)
-                room += room_for(shape, [total - occupied for total, occupied in pairs])
-        return room
+    def scores(self, shape: Shape | None = None) -> Column:
+        self._put_in_order()
+        return self._values if shape is None else self._new_scores(shape)
 
     def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
         numbers = tuple([(shape, self.room(shape) + more) for shape in shapes])
@@ -538,6 +528,10 @@ class NodeIndex(NodeOrder):
 
     # -- columns -----------------------------------------------------------------------------
 
+    def _put_in_order(self) -> None:
+        if self._stale:
+            self._layout()
+
     def _layout(self) -> None:
         """Put the nodes in order and forget all columns: nodes came or went."""
         self._stale = False
@@ -548,17 +542,20 @@ class NodeIndex(NodeOrder):
         fresh = self.nodes[known:]
         most = self._most if self._policy.absolute else []
         grown = any(any(map(int.__gt__, node.total, most)) for node in fresh)
-        if not known or self._lost or grown or len(fresh) > _FEW_NEW:
+        if not known or self._lost or grown or len(fresh) > known:
             self._sort()
         else:
             del self.nodes[known:]
             self._free.shift(gone, self._log, self.nodes)
-            self._columns = self._shifted_columns()
+            self._columns = shifted(self._columns, gone, self._log, self.nodes, self._score_for)
             if gone:
                 self._values = removed(self._values, gone)
                 self._best_nodes.delete(gone)
-            for node in fresh:
-                self._insert(node)
+            if len(fresh) > _FEW_NEW:
+                self._merge(fresh)
+            else:
+                for node in fresh:
+                    self._insert(node)
         if self._device_types or self._devices is not None:
             self._find_devices()
         self._gone = []
@@ -566,39 +563,37 @@ class NodeIndex(NodeOrder):
         self._log.clear()
         self._room = None
 
-    def _shifted_columns(self) -> dict[Shape, Columns]:
-        """The columns that were read last, up to date, without the nodes that are gone."""
-        kept: dict[Shape, Columns] = {}
-        gone, log = self._gone, self._log
-        able = ((s, c) for s, c in self._columns.items() if c.scores and not s.required_node)
-        for shape, columns in nlargest(_FEW_SHAPES, able, key=lambda each: each[1].synced):
-            scores, late = columns.scores, log[columns.synced :]
-            if scores is None or len(late) > _FEW_CHANGES:
-                break
-            for position in late:
-                place = bisect_left(gone, position)
-                if place == len(gone) or gone[place] != position:
-                    node = self.nodes[position - place]
-                    scores.each[position] = self._score_for(node, shape)
-            scores.remove(gone)
-            kept[shape] = Columns()
-            kept[shape].scores = scores
-        return kept
-
     def _insert(self, node: Node) -> None:
         """Put a node between the others."""
-        at = bisect_left(self.nodes, node.node_id, key=_node_id)
+        at = self._place(node)
         self.nodes.insert(at, node)
-        node.laid = 0
-        self._sizes[tuple(node.total)] += 1
-        self.weigh(node)
-        node.score = self._score(node)
         self._values = inserted(self._values, at, node.score)
         self._free.insert(at, node)
         for shape, columns in self._columns.items():
             if columns.scores is not None:
                 columns.scores.insert(at, self._score_for(node, shape))
         self._best_nodes.insert(at, node.score)
+
+    def _merge(self, fresh: list[Node]) -> None:
+        """Put many nodes between the others. What is known of single shapes is forgotten."""
+        self._forget()
+        fresh.sort(key=_node_id)
+        places = [self._place(node) for node in fresh]
+        self._values = np.insert(self._values, places, [node.score for node in fresh])
+        if len(fresh) > _MANY_NEW:
+            self.nodes += fresh
+            self.nodes.sort(key=_node_id)
+        else:
+            for at, node in zip(places[::-1], fresh[::-1], strict=True):
+                self.nodes.insert(at, node)
+
+    def _place(self, node: Node) -> int:
+        """Note what is known of a new node, and return its position between the others."""
+        node.laid = 0
+        self._sizes[tuple(node.total)] += 1
+        self.weigh(node)
+        node.score = self._score(node)
+        return bisect_left(self.nodes, node.node_id, key=_node_id)
 
     def _score_for(self, node: Node, shape: Shape) -> float:
         """The entry of an up-to-date node in the column of the shape, which requires no node."""
@@ -609,9 +604,8 @@ class NodeIndex(NodeOrder):
     def _sort(self) -> None:
         """Put all nodes in order."""
         self._lost = False
-        self._columns.clear()
-        self._log_limit = 4 * len(self.nodes) + 1024
-        self.nodes.sort(key=lambda node: node.node_id)
+        self._forget()
+        self.nodes.sort(key=_node_id)
         self._sizes = Counter([tuple(node.total) for node in self.nodes])
         if self._policy.absolute:
             self._most = self._find_most()
@@ -625,6 +619,10 @@ class NodeIndex(NodeOrder):
                 node.weighed, node.weight = twin.weighed, twin.weight
             node.score = self._score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
+
+    def _forget(self) -> None:
+        self._log_limit = 4 * len(self.nodes) + 1024
+        self._columns.clear()
         self._best_nodes.clear()
         self._free.clear()
 

@@ -38,6 +38,16 @@ def room_for(shape: Shape, available: Any) -> int:
     return room
 
 
+def room_when_empty(nodes: Iterable[Node], shape: Shape) -> int:
+    """The number of asks of this shape that fit if nothing of this scheduler ran on the open nodes."""
+    room = 0
+    for node in nodes:
+        if node.node_id == shape.required_node or (node.open and not shape.required_node):
+            pairs = zip(node.total, node.occupied, strict=True)
+            room += room_for(shape, [total - occupied for total, occupied in pairs])
+    return room
+
+
 def room_on(node: Node, shape: Shape, longest: int) -> int:
     """The number of asks of this shape that the node has room for now, where nodes of the planned start are lent
     for this time (ns); 0 on a reserved node."""

@@ -7,6 +7,8 @@ among 100,000 nodes it costs little more than among 1,000.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from heapq import nlargest
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,7 +18,10 @@ import numpy.typing as npt
 from quadriga.core.ordering.reservable import ReservableNodes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from quadriga.core.model.node import Node
+    from quadriga.core.resources.shapes import Shape
 
 Column = npt.NDArray[np.float64]
 
@@ -24,6 +29,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 #: columns of at most this many numbers are searched as a whole
 _SMALL: Final = 4096
+#: the scores of this many shapes are kept when nodes come or go, if few nodes changed since they were read
+_FEW_SHAPES: Final = 4
+_FEW_CHANGES: Final = 64
 
 
 class _Blocks:
@@ -161,3 +169,28 @@ class Columns:
         #: the node of the lowest score, where that is known
         self.first: Node | None = None
         self.to_reserve = ReservableNodes()
+
+
+def shifted(
+    columns: dict[Shape, Columns],
+    gone: list[int],
+    log: list[int],
+    nodes: list[Node],
+    score: Callable[[Node, Shape], float],
+) -> dict[Shape, Columns]:
+    """The columns that were read last, up to date, without the nodes that are gone. These had the positions
+    ``gone``, in order, and are no longer among ``nodes``."""
+    kept: dict[Shape, Columns] = {}
+    able = ((s, c) for s, c in columns.items() if c.scores and not s.required_node)
+    for shape, each in nlargest(_FEW_SHAPES, able, key=lambda each: each[1].synced):
+        scores, late = each.scores, log[each.synced :]
+        if scores is None or len(late) > _FEW_CHANGES:
+            break
+        for position in late:
+            place = bisect_left(gone, position)
+            if place == len(gone) or gone[place] != position:
+                scores.each[position] = score(nodes[position - place], shape)
+        scores.remove(gone)
+        kept[shape] = Columns()
+        kept[shape].scores = scores
+    return kept

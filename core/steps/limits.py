@@ -10,7 +10,7 @@ Only the functions here and in ``model.accounting`` change accounts. See D39.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.account import WILDCARD, Account, Holding, Ledger
@@ -18,22 +18,28 @@ from quadriga.core.model.gang import LIMIT
 from quadriga.core.ordering.lanes import LimitLane, full
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.vectors import add
+from quadriga.core.runtime.stepwise import STEP, Steps, at_once, chunks
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
     from quadriga.core.resources.demand import Level
     from quadriga.core.resources.shapes import Shape
+    from quadriga.core.resources.vectors import Totals
+
+    _Subtotal = tuple[Totals, list[str]]
 
 __all__ = [
-    "applications_by_group",
     "bind",
     "forget",
     "full",
     "group_of",
+    "groups_in_steps",
     "held_back",
     "held_out",
     "holding",
+    "holding_in_steps",
     "names",
     "rebind",
     "release",
@@ -225,26 +231,63 @@ def names(partition: Partition, *, groups: bool = False) -> list[str]:
     found = set(partition.groups if groups else partition.users)
     if not groups:
         found.update(partition.former_users)
-    for queue in partition.queues():
+    for queue in partition.root.each():
         found.update(queue.group_limits if groups else queue.user_limits)
     if not groups:  # the wildcard is not a user, but it is the account of all other groups
         found.discard(WILDCARD)
     return sorted(found)
 
 
-def holding(partition: Partition, name: str, *, group: bool = False) -> Holding:
-    """Return the usage and limits of a user (or group), from root down. Raises ``KeyError``."""
+def holding_in_steps(partition: Partition, name: str, *, group: bool = False) -> Steps[Holding]:
+    """Return the usage and limits of a user (or group), from root down, without queues that have neither an
+    application of theirs nor a limit of their name. Raises ``KeyError``."""
     account = (partition.groups if group else partition.users).get(name)
     if account is None:
         former = not group and name in partition.former_users
         if not former and name not in names(partition, groups=group):
             raise KeyError(name)
         account = Account(name, is_group=group)
-    return account.holding(partition.root)
+    types = len(partition.registry)
+    known: defaultdict[Queue, _Subtotal] = defaultdict(lambda: ([0] * types, []))
+    for at, queue in enumerate(partition.root.each()):
+        if name in (queue.group_limits if group else queue.user_limits):
+            known.update({above: known[above] for above in queue.lineage})
+        if not at % STEP:
+            yield
+    for ledger in [each for each in account.ledgers.values() if each.queue.leaf]:
+        for queue in ledger.queue.lineage:
+            add(known[queue][0], ledger.usage)
+        for apps in chunks(ledger.running):
+            known[ledger.queue][1].extend(sorted([app.app_id for app in apps]))
+            yield
+    return (yield from _holding(account, partition.root, known))
 
 
-def applications_by_group(account: Account) -> Iterator[tuple[Application, str]]:
-    """Yield the user's running applications by ID, with the group they count for or "" (2.14)."""
-    for app in sorted(account.applications, key=lambda app: app.app_id):
-        if app.counted:
-            yield app, app.group_account.name if app.group_account is not None else ""
+holding = at_once(holding_in_steps)
+
+
+def _holding(
+    account: Account, queue: Queue, known: defaultdict[Queue, _Subtotal]
+) -> Steps[Holding]:
+    (usage, running), children = known[queue], []
+    for path in sorted(queue.children):
+        child = queue.children.get(path)
+        if child is not None and child in known:
+            children.append((yield from _holding(account, child, known)))
+            running += children[-1].running
+    running.sort()  # it consists of runs that are in order
+    yield
+    return Holding(
+        queue.path, tuple(usage), tuple(running), *account.granted(queue), tuple(children)
+    )
+
+
+def groups_in_steps(account: Account) -> Steps[dict[str, str]]:
+    """Return the groups that the user's running applications count for, by the ID of the application (2.14)."""
+    found = {}
+    for apps in chunks(account.applications):
+        for app in apps:
+            if app.counted and app.group_account is not None:
+                found[app.app_id] = app.group_account.name
+        yield
+    return dict(sorted(found.items()))

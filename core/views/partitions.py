@@ -11,8 +11,6 @@ from quadriga.core.runtime.stepwise import Steps, chunks, finish
 from quadriga.core.views.quantities import amounts, percentages, provided
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.views.objects import ClusterObject, PartitionObject
@@ -69,11 +67,6 @@ def partition_in_steps(partition: Partition, dialect: Dialect) -> Steps[Partitio
         "preemptionEnabled": config.preemption_enabled,
         "quotaPreemptionEnabled": config.quota_preemption_enabled,
     }
-
-
-def applications_of(partition: Partition) -> list[Application | EndedApplication]:
-    """The living applications in order of submission, then the ended ones."""
-    return [*sorted(partition.applications.values(), key=lambda app: app.seq), *partition.ended]
 
 
 def containers_in_steps(partition: Partition) -> Steps[int]:

@@ -8,7 +8,7 @@ dicts, lists, texts and numbers, ready for JSON. Views are called between two st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -49,7 +49,7 @@ from quadriga.core.views.nodes import (
 from quadriga.core.views.partitions import cluster_object, containers_in_steps, partition_in_steps
 from quadriga.core.views.placement import placement_object, rule_objects
 from quadriga.core.views.queues import queue_in_steps
-from quadriga.core.views.users import group_object, groups_in_steps, user_object, users_in_steps
+from quadriga.core.views.users import group_in_steps, groups_in_steps, user_in_steps, users_in_steps
 from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
@@ -280,22 +280,26 @@ class Views:
 
     users = at_once(users_in_steps)
 
-    def user(self, partition: str, name: str) -> objects.UserObject:
+    def user_in_steps(self, partition: str, name: str) -> Steps[objects.UserObject]:
         found = self._partition(partition)
         if not name:
             raise BadRequest("User name is missing")
-        return _known(lambda: user_object(found, name), "User not found")
+        return (yield from _known(user_in_steps(found, name), "User not found"))
+
+    user = at_once(user_in_steps)
 
     def groups_in_steps(self, partition: str) -> Steps[list[objects.GroupObject]]:
         return groups_in_steps(self._partition(partition))
 
     groups = at_once(groups_in_steps)
 
-    def group(self, partition: str, name: str) -> objects.GroupObject:
+    def group_in_steps(self, partition: str, name: str) -> Steps[objects.GroupObject]:
         found = self._partition(partition)
         if not name:
             raise BadRequest("Group name is missing")
-        return _known(lambda: group_object(found, name), "Group not found")
+        return (yield from _known(group_in_steps(found, name), "Group not found"))
+
+    group = at_once(group_in_steps)
 
     # -- configuration -----------------------------------------------------------------------------
 
@@ -443,8 +447,8 @@ class Views:
         return found
 
 
-def _known(look: Callable[[], Found], text: str) -> Found:
+def _known(look: Steps[Found], text: str) -> Steps[Found]:
     try:
-        return look()
+        return (yield from look)
     except KeyError:
         raise NotFound(text) from None

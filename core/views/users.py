@@ -21,51 +21,55 @@ T = TypeVar("T")
 
 def users_in_steps(partition: Partition) -> Steps[list[UserObject]]:
     """Every user with an application or a limit of their own, by name."""
-    return (yield from _gather(limits.names(partition), partial(user_object, partition)))
+    return (yield from _gather(limits.names(partition), partial(user_in_steps, partition)))
 
 
-def _gather(names: Iterable[str], look: Callable[[str], T]) -> Steps[list[T]]:
+def _gather(names: Iterable[str], look: Callable[[str], Steps[T]]) -> Steps[list[T]]:
     found = []
     for name in names:
         with suppress(KeyError):  # it has gone meanwhile
-            found.append(look(name))
+            found.append((yield from look(name)))
         yield
     return found
 
 
-def user_object(partition: Partition, name: str) -> UserObject:
+def user_in_steps(partition: Partition, name: str) -> Steps[UserObject]:
     """One user. Raises ``KeyError`` for an unknown one."""
     account = partition.users.get(name)
-    bound = limits.applications_by_group(account) if account is not None else ()
+    holding = yield from limits.holding_in_steps(partition, name)
     return {
         "userName": name,
-        "groups": {app.app_id: group for app, group in bound if group},
-        "queues": _usage(partition, limits.holding(partition, name)),
+        "groups": (yield from limits.groups_in_steps(account)) if account is not None else {},
+        "queues": (yield from _usage(partition, holding)),
     }
 
 
 def groups_in_steps(partition: Partition) -> Steps[list[GroupObject]]:
     """Every group with an application or a limit, by name; ``*`` stands for all others."""
     names = limits.names(partition, groups=True)
-    return (yield from _gather(names, partial(group_object, partition)))
+    return (yield from _gather(names, partial(group_in_steps, partition)))
 
 
-def group_object(partition: Partition, name: str) -> GroupObject:
+def group_in_steps(partition: Partition, name: str) -> Steps[GroupObject]:
     """One group. Raises ``KeyError`` for an unknown one."""
-    holding = limits.holding(partition, name, group=True)
+    holding = yield from limits.holding_in_steps(partition, name, group=True)
     return {
         "groupName": name,
         "applications": list(holding.running),
-        "queues": _usage(partition, holding),
+        "queues": (yield from _usage(partition, holding)),
     }
 
 
-def _usage(partition: Partition, holding: Holding) -> QueueUsage:
+def _usage(partition: Partition, holding: Holding) -> Steps[QueueUsage]:
+    yield
+    children = []
+    for child in holding.children:
+        children.append((yield from _usage(partition, child)))
     found: QueueUsage = {
         "queuePath": holding.path,
         "resourceUsage": amounts(partition, holding.usage),
         "runningApplications": list(holding.running),
-        "children": [_usage(partition, child) for child in holding.children],
+        "children": children,
     }
     if holding.limit is not None:
         if holding.limit.max is not None:

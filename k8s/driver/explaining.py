@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.driver.slices import Slices, read_in_slices
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.scheduler import Scheduler
 from quadriga.k8s.tuning import TUNING
 from quadriga.si import RequestError
@@ -89,17 +91,17 @@ class LocalCore:
     ) -> CoreSays | None:
         """Return the explanation of an ask."""
 
-        def read(scheduler: Scheduler) -> CoreSays | None:
+        def read(scheduler: Scheduler) -> Steps[CoreSays | None]:
             """Read the explanation on the core's thread."""
             try:
-                found = scheduler.explain(
+                found = yield from scheduler.explain_in_steps(
                     application_id, allocation_key, self._partition, rm_id, predicates=False
                 )
             except (KeyError, RequestError):
                 return None
             return _says(found.verdict, found.failing)
 
-        return await asyncio.wrap_future(self._service.read_later(read))
+        return await asyncio.wrap_future(read_in_slices(self._service, Slices(read)))
 
 
 def _says(verdict: str, failing: Sequence[Failing]) -> CoreSays:

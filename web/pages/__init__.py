@@ -8,7 +8,7 @@ and data.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -25,6 +25,8 @@ from quadriga.web.pages.parameters import read_parameters
 from quadriga.web.responses import JSON, Refusal, encode
 
 if TYPE_CHECKING:
+    from quadriga.core.runtime.stepwise import Steps
+    from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
 __all__ = ["HEADERS", "PAGES", "missing", "routes"]
@@ -145,11 +147,12 @@ def _data(site: Site, source: Endpoint) -> Serve:
     async def serve(request: Request) -> Response:
         try:
             asked = read_parameters(request.query_params.multi_items(), source.parameters)
-            body = await site.reader.text(
-                ("pages", source.name, *asked.values()),
-                lambda core: (source.look(site, core, asked), asked),
-                spelled,
-            )
+
+            def look(core: Scheduler) -> Steps[tuple[Any, dict[str, Any]]]:
+                taken = source.look(site, core, asked)
+                return ((yield from taken) if isinstance(taken, Generator) else taken), asked
+
+            body = await site.reader.text(("pages", source.name, *asked.values()), look, spelled)
         except ViewError as error:
             return _problem(error.status, str(error))
         except Refusal as refusal:

@@ -1,8 +1,8 @@
 """The table of the JSON endpoints below ``/ui/data/``: parameters, what is read, and what is answered.
 
-A ``look`` runs in the owner's thread and reads the scheduler. A ``finish`` makes the answer of that
-in another thread. The reader caches looks by name, so the name contains every parameter that the look
-uses. See D80.
+A ``look`` runs in the owner's thread and reads the scheduler, in steps if there may be much to read. A
+``finish`` makes the answer of that in another thread. The reader caches looks by name, so the name contains
+every parameter that the look uses. See D80.
 """
 
 from __future__ import annotations

@@ -162,6 +162,9 @@ def test_the_board_agrees_with_a_look_at_every_node(
     """Every shape's best node after arbitrary changes, against the definition."""
     monkeypatch.setattr(best_nodes, "_LEAST", few)
     monkeypatch.setattr(best_nodes, "_MANY", 2 * few)
+    monkeypatch.setattr("quadriga.core.ordering.node_index._FEW_NEW", few - 1)
+    monkeypatch.setattr("quadriga.core.ordering.node_index._MANY_NEW", few)
+    monkeypatch.setattr("quadriga.core.ordering.free._ROWS", few)
     rng = random.Random(5)
     script = cluster(policy, weights="{vcore: 2, memory: 1}")
     script.check = False

@@ -255,7 +255,7 @@ ONE = "users: ['*'], maxapplications: 1"
 
 def running(script: Script, user: str = "ann") -> list[str]:
     account = script.scheduler.partition().users[user]
-    return [app.app_id for app in account.running_in(script.scheduler.partition().root)]
+    return [a.app_id for each in account.ledgers.values() if each.queue.leaf for a in each.running]
 
 
 def gang(script: Script, app: str, style: str = "Soft", members: int = 2) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from core_steps import later, on_nodes, run, serve, submit
 from core_world import queues
+from everything_life import Life
 from preemption_side import ask as ask_in
 from preemption_side import filled
 from remedy_worlds import GIB, World, claims_of, count_claims
 
 from quadriga.core import Check, Explanation, Options
-from quadriga.core.explain.rivals import rivals_of
+from quadriga.core.explain.rivals import rivals_in_steps
+from quadriga.core.runtime.stepwise import finish
 from quadriga.si import NodeInfo
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
@@ -215,7 +217,7 @@ def test_q16_asks_that_are_alike_are_looked_at_once(apps: int, asks: int, refuse
         keys = [f"k{each}" for each in range(asks)]
         script.ask(f"app-{number}", *keys, vcore=1000 + number // 6 % 2)
     script.schedule()
-    found = rivals_of(script.scheduler.application("app-0").asks["k0"])
+    found = finish(rivals_in_steps(script.scheduler.application("app-0").asks["k0"]))
     assert len(found.all) == (apps - (asks == 1) if refused else 6)
     number = apps * asks - 1 if refused else apps // 2 * asks
     assert found.text == f"{number} other asks that may be served before it"
@@ -298,5 +300,42 @@ def test_nodes_are_explained_as_if_they_were_looked_at_one_by_one(
     ]
     assert waiting
     found = [explained(script, key[0], key).checks for key in waiting]
-    monkeypatch.setattr("quadriga.core.explain.nodes._MOST_TYPES", -1)
+    monkeypatch.setattr("quadriga.core.explain.nodes.MOST_TYPES", -1)
     assert found == [explained(script, key[0], key).checks for key in waiting]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_decisions_may_be_made_between_the_steps_of_an_explanation(seed: int) -> None:
+    rng, life, told = Random(seed), Life(Random(seed), curious=False), 0
+    core = life.scheduler
+    for _ in range(25):
+        life.step()
+        asks = [
+            a
+            for _, p in life.partitions()
+            for app in p.applications.values()
+            for a in app.asks.values()
+        ]
+        if not asks:
+            continue
+        ask = rng.choice(asks)
+        home = ask.app.partition
+        steps = core.explain_in_steps(ask.app.app_id, ask.ask_key, home.name, home.rm.rm_id)
+        try:
+            for _ in range(rng.randrange(30)):
+                next(steps)
+            life.step()
+            found = finish(steps)
+        except StopIteration:  # it had fewer steps
+            continue
+        except KeyError:
+            assert ask.app.asks.get(ask.ask_key) is not ask
+            continue
+        told += 1
+        assert found.key == ask.key
+        assert found.verdict
+    assert told
+    other = Life(Random(seed), curious=False)
+    while other.steps < life.steps:
+        other.step()
+    assert other.digest.digest() == life.digest.digest()

@@ -11,6 +11,7 @@ from tree_side import below, limits, tree
 
 from quadriga.core.config import load
 from quadriga.core.model.account import Holding
+from quadriga.core.runtime.stepwise import finish
 from quadriga.core.steps import limits as shown
 from quadriga.sim.scripted.script import Script
 
@@ -64,11 +65,9 @@ def test_2_14_what_a_user_or_a_group_holds_queue_by_queue(script: Script) -> Non
         **both,
         "root.p": {**both, "limit": team, "root.p.a": first, "root.p.b": second},
     }
-    found = [
-        (app.app_id, group) for app, group in shown.applications_by_group(partition.users["ann"])
-    ]
-    assert found == [("x", "g1"), ("y", "g1")]
-    assert [group for _, group in shown.applications_by_group(partition.users["bob"])] == [""]
+    users = partition.users
+    assert finish(shown.groups_in_steps(users["ann"])) == {"x": "g1", "y": "g1"}
+    assert finish(shown.groups_in_steps(users["bob"])) == {}
 
 
 def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) -> None:

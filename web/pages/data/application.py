@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views import NotFound
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
@@ -169,7 +170,7 @@ def _limits(app: Application) -> list[dict[str, Any]]:
     ]
 
 
-def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[str, Any]:
+def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> Steps[dict[str, Any]]:
     """Why one ask is pending: a sentence (``verdict``), and every check of a decision, in order, with
     its numbers. ``holders`` hold what the ask lacks, and ``held`` is their number.
 
@@ -183,7 +184,12 @@ def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[s
     if ask is None:
         raise NotFound("Ask not found")
     home = app.partition
-    found = scheduler.explain(app.app_id, ask.ask_key, home.name, home.rm.rm_id, predicates=False)
+    try:
+        found = yield from scheduler.explain_in_steps(
+            app.app_id, ask.ask_key, home.name, home.rm.rm_id, predicates=False
+        )
+    except KeyError:
+        raise NotFound("Ask not found") from None
     return {
         "application": app.app_id,
         "ask": ask.ask_key,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.explain.asks import brief
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
 from quadriga.web.pages.data.lookup import partition_of
-from quadriga.web.pages.data.sorting import both_ways, in_order, share
+from quadriga.web.pages.data.sorting import both_ways, page_in_order, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ def application_rows(
     sort: str,
     offset: int,
     limit: int,
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     """The applications that match every filter, newest first or by ``sort`` (with ``-`` the largest
     first): ``total`` and the rows of one page.
 
@@ -81,25 +82,28 @@ def application_rows(
     the whole name of a user.
     """
     found = partition_of(scheduler, partition)
-    chosen = _from_newest(found, state)
+    page, chosen = slice(offset, offset + limit), list(_from_newest(found, state))
     for fits in _filters(found, queue, user, state, text):
-        chosen = filter(fits, chosen)
+        every, chosen = chosen, []
+        for some in chunks(every):
+            chosen += filter(fits, some)
+            yield
+    shown = chosen[page]
     if sort:
         whole = {index: size for index, size in enumerate(found.capacity) if size}
-        every = in_order(chosen, sort, lambda key, app: _KEYS[key](app, scheduler.now, whole))
-        total, page = len(every), every[offset : offset + limit]
-    elif queue or user or text or state not in ("", "living", "ended"):
-        every = list(chosen)
-        total, page = len(every), every[offset : offset + limit]
-    else:  # without filters no application has to be examined
-        total = _number(found, state)
-        page = list(islice(chosen, offset, offset + limit))
+        shown = yield from page_in_order(
+            chosen, sort, lambda key, app: _KEYS[key](app, scheduler.now, whole), page
+        )
+    rows = []
+    for app in shown:
+        rows.append(row(app, scheduler.now))
+        yield
     return {
         "partition": found.key,
-        "total": total,
+        "total": len(chosen),
         "offset": offset,
         "limit": limit,
-        "rows": [row(app, scheduler.now) for app in page],
+        "rows": rows,
     }
 
 
@@ -111,11 +115,6 @@ def _from_newest(partition: Partition, state: str) -> Iterator[Known]:
         () if state == "ended" or state in application_fsm.ENDED else living,
         () if state in ("living", "pending") else ended,
     )
-
-
-def _number(partition: Partition, state: str) -> int:
-    living, ended = len(partition.applications), len(partition.ended)
-    return (0 if state == "ended" else living) + (0 if state == "living" else ended)
 
 
 def _filters(

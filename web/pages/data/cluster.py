@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views import NotFound, Views
-from quadriga.core.views.partitions import applications_of, containers_of
 from quadriga.core.views.quantities import amounts, provided
 from quadriga.web.pages.data.applications import is_pending
 from quadriga.web.pages.data.lookup import partition_of
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _REPORTS: Final = 20
 
 
-def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) -> dict[str, Any]:
+def overview(
+    scheduler: Scheduler, views: Views, partition: str, failures: int
+) -> Steps[dict[str, Any]]:
     """Capacity and usage by type, nodes and applications by state, health, the watchdog's reports.
 
     ``failures`` is the number of messages refused because of a bug. Without any partition the answer has
@@ -33,8 +35,26 @@ def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) 
         return {"partitions": []}
     found = partition_of(scheduler, partition)
     capacity, root = provided(found), found.root
-    nodes = found.nodes.values()
-    living = found.applications.values()
+    nodes, states, numbers = Counter[str](), Counter[str](), Counter[str]()
+    for some in chunks(found.nodes.values()):
+        nodes.update([node.state for node in some])
+        numbers["reserved"] += sum([node.reservation is not None for node in some])
+        numbers["unhealthy"] += sum(map(is_unhealthy, some))
+        yield
+    for living in chunks(found.applications.values()):
+        states.update([app.state for app in living])
+        numbers["pending"] += sum(map(is_pending, living))
+        numbers["asks"] += sum([len(app.asks) for app in living])
+        numbers["placeholders"] += sum([len(app.placeholders) for app in living])
+        numbers["allocations"] += sum([len(app.allocations) for app in living])
+        yield
+    for at, _ in enumerate(root.each(), 1):
+        numbers["queues"] = at
+        if not at % STEP:
+            yield
+    for ended in chunks(found.ended):
+        states.update([app.state for app in ended])
+        yield
     return {
         "partitions": known,
         "partition": found.key,
@@ -48,18 +68,18 @@ def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) 
         "pending": amounts(found, root.pending),
         "preempting": amounts(found, root.preempting),
         "nodes": {
-            "states": dict(sorted(Counter(node.state for node in nodes).items())),
-            "reserved": sum(node.reservation is not None for node in nodes),
-            "unhealthy": sum(is_unhealthy(node) for node in nodes),
+            "states": dict(sorted(nodes.items())),
+            "reserved": numbers["reserved"],
+            "unhealthy": numbers["unhealthy"],
             "failed": len(found.failed_nodes),
         },
-        "applications": dict(sorted(Counter(app.state for app in applications_of(found)).items())),
-        "pendingApplications": sum(map(is_pending, living)),
-        "asks": sum(len(app.asks) for app in living),
-        "allocations": containers_of(found),
-        "placeholders": sum(len(app.placeholders) for app in living),
+        "applications": dict(sorted(states.items())),
+        "pendingApplications": numbers["pending"],
+        "asks": numbers["asks"],
+        "allocations": numbers["allocations"] + numbers["placeholders"],
+        "placeholders": numbers["placeholders"],
         "reservations": len(found.reservations),
-        "queues": sum(1 for _ in found.queues()),
+        "queues": numbers["queues"],
         "policies": {
             "nodes": found.config.node_sort_policy,
             "preemption": found.config.preemption_enabled,

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.journal import Journal
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.fsm import (
     ALLOCATION,
     APPLICATION,
@@ -19,6 +20,8 @@ from quadriga.fsm import (
 from quadriga.web.pages.pictures import picture
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from quadriga.core import Scheduler
 
 
@@ -34,24 +37,29 @@ def pictures() -> dict[str, Any]:
     return {name: picture(lifecycle) for name, lifecycle in LIFECYCLES.items()}
 
 
-def lifecycles(scheduler: Scheduler) -> LifecycleSnapshot:
+def lifecycles(scheduler: Scheduler) -> Steps[LifecycleSnapshot]:
     """The entities of all partitions. An entity that is forgotten (an allocated ask, a removed node) is
     not counted in any state."""
     partitions = list(scheduler.partitions())
-    apps = [app for each in partitions for app in each.applications.values()]
     states = {name: Counter[str]() for name in LIFECYCLES}
+
+    def count(name: str, entities: Iterable[Any]) -> Iterator[None]:
+        for some in chunks(entities):
+            states[name].update([each.state for each in some])
+            yield
+
     for each in partitions:
-        states[APPLICATION.name].update(app.state for app in each.applications.values())
-        states[APPLICATION.name].update(app.state for app in each.ended)
-        states[NODE.name].update(node.state for node in each.nodes.values())
-        states[QUEUE.name].update(queue.state for queue in each.queues())
-    states[GANG.name].update(app.gang.state for app in apps if app.is_gang)
-    asks = [ask for app in apps for ask in app.asks.values()]
-    states[ASK.name].update(ask.state for ask in asks)
-    held = states[ALLOCATION.name]
-    held.update(each.state for app in apps for each in app.allocations.values())
-    held.update(each.state for app in apps for each in app.placeholders.values())
-    held.update(ask.planned.state for ask in asks if ask.planned is not None)
+        yield from count(APPLICATION.name, each.ended)
+        yield from count(NODE.name, each.nodes.values())
+        yield from count(QUEUE.name, each.root.each())
+        for app in list(each.applications.values()):
+            states[APPLICATION.name][app.state] += 1
+            if app.is_gang:
+                states[GANG.name][app.gang.state] += 1
+            planned = [ask.planned for ask in app.asks.values() if ask.planned is not None]
+            yield from count(ASK.name, app.asks.values())
+            yield from count(ALLOCATION.name, app.allocations.values())
+            yield from count(ALLOCATION.name, [*app.placeholders.values(), *planned])
     states[RESOURCE_MANAGER.name].update(rm.state for rm in scheduler.resource_managers())
     return LifecycleSnapshot(states, scheduler.journal.copy())
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.node import Node
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views import BadRequest
 from quadriga.core.views.quantities import amounts, percent, percentages, provided
 from quadriga.fsm import NODE
 from quadriga.si.constants import HOST_NAME, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.web.pages.data.application import allocation_rows
 from quadriga.web.pages.data.lookup import node_of, partition_of
-from quadriga.web.pages.data.sorting import both_ways, in_order
+from quadriga.web.pages.data.sorting import both_ways, page_in_order
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
@@ -43,7 +44,7 @@ def node_rows(
     sort: str,
     offset: int,
     limit: int,
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     """One page of the nodes that match the filters, and ``cells``: the utilisation of all nodes.
 
     ``type`` is the resource of the cells and of the order by utilisation; by default the one with the
@@ -63,20 +64,26 @@ def node_rows(
     def fullness(node: Node) -> int:
         return percent(node.allocated[index], node.total[index]) if node.total[index] else 0
 
-    every = [found.nodes[name] for name in sorted(found.nodes)]
+    found.node_index.sizes()  # its nodes are in order now
+    every, chosen = found.node_index.nodes.copy(), []
     piece = text.casefold()
-    chosen = [
-        node
-        for node in every
-        if _is(state, node)
-        and (not piece or piece in node.node_id.casefold() or piece in _host(node).casefold())
-    ]
-    if sort == "-name":
-        chosen.reverse()
+    for some in chunks(every):
+        chosen += [
+            node
+            for node in some
+            if _is(state, node)
+            and (not piece or piece in node.node_id.casefold() or piece in _host(node).casefold())
+        ]
+        yield
+    page = slice(offset, offset + limit)
+    if sort in ("name", "-name"):
+        shown = chosen[:: -1 if sort == "-name" else 1][page]
     elif sort in ("fullest", "emptiest"):
-        chosen.sort(key=fullness, reverse=sort == "fullest")
-    elif sort != "name":
-        chosen = in_order(chosen, sort, lambda key, node: _KEYS[key](node))
+        way = "-" if sort == "fullest" else ""
+        shown = yield from page_in_order(chosen, way, lambda _, node: fullness(node), page)
+    else:
+        shown = yield from page_in_order(chosen, sort, lambda key, node: _KEYS[key](node), page)
+    cells = (yield from _cells(every, index, fullness)) if every else []
     return {
         "partition": found.key,
         "types": list(capacity),
@@ -85,8 +92,8 @@ def node_rows(
         "total": len(chosen),
         "offset": offset,
         "limit": limit,
-        "rows": [_row(node) for node in chosen[offset : offset + limit]],
-        "cells": _cells(every, index, fullness) if every else [],
+        "rows": [_row(node) for node in shown],
+        "cells": cells,
     }
 
 
@@ -107,7 +114,9 @@ def is_unhealthy(node: Node) -> bool:
     return node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
 
 
-def _cells(every: list[Node], index: int, fullness: Callable[[Node], int]) -> list[dict[str, Any]]:
+def _cells(
+    every: list[Node], index: int, fullness: Callable[[Node], int]
+) -> Steps[list[dict[str, Any]]]:
     width = -(-len(every) // _CELLS)
     found = []
     for start in range(0, len(every), width):
@@ -125,6 +134,7 @@ def _cells(every: list[Node], index: int, fullness: Callable[[Node], int]) -> li
         if reserved := sum(node.reservation is not None for node in nodes):
             cell["reserved"] = reserved
         found.append(cell)
+        yield
     return found
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.core.views.queues import queue_object
 from quadriga.web.pages.data.applications import is_pending
@@ -26,34 +27,35 @@ PENDING: Final = "pending"
 _NAMES: Final = 50
 
 
-def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, Any]:
+def queue_rows(scheduler: Scheduler, partition: str, below: str) -> Steps[dict[str, Any]]:
     """The queues from ``below`` (a path, by default the root) down: parents first, children by name.
 
     ``max`` of the root is the capacity of the nodes. ``applications`` counts living ones by state,
     including those of queues below. ``total`` is the number of rows without the bound.
     """
     top = queue_of(scheduler, partition, below)
-    states = _applications(top)
-    depth = len(top.lineage)
+    states = yield from _applications(top)
+    depth, rows = len(top.lineage), []
+    for each in list(islice(top.walk(), _MOST)):
+        rows.append(_row(each, len(each.lineage) - depth, states[each]))
+        yield
     return {
         "partition": top.partition.key,
         "types": list(provided(top.partition)),
         "total": len(states),
-        "rows": [
-            _row(each, len(each.lineage) - depth, states[each])
-            for each in islice(top.walk(), _MOST)
-        ],
+        "rows": rows,
     }
 
 
-def _applications(top: Queue) -> dict[Queue, Counter[str]]:
+def _applications(top: Queue) -> Steps[dict[Queue, Counter[str]]]:
     """The living applications by state of each queue and all queues below it, and how many are pending."""
-    found: dict[Queue, Counter[str]] = {each: Counter() for each in top.walk()}
-    for each in reversed(found):
-        if isinstance(each, LeafQueue):
-            found[each].update(app.state for app in each.apps.values())
-            if pending := sum(map(is_pending, each.apps.values())):
-                found[each][PENDING] = pending
+    found: defaultdict[Queue, Counter[str]] = defaultdict(Counter)
+    for each in list(top.each())[::-1]:
+        yield
+        for apps in chunks(each.apps.values() if isinstance(each, LeafQueue) else ()):
+            found[each].update([app.state for app in apps])
+            found[each][PENDING] += sum(map(is_pending, apps))
+            yield
         if each is not top and each.parent is not None:
             found[each.parent].update(found[each])
     return found
@@ -82,14 +84,15 @@ def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
     }
 
 
-def queue(scheduler: Scheduler, partition: str, path: str) -> dict[str, Any]:
+def queue(scheduler: Scheduler, partition: str, path: str) -> Steps[dict[str, Any]]:
     """One queue: its row, the queues above it, its settings, its limits."""
     one = queue_of(scheduler, partition, path)
+    states = yield from _applications(one)
     shown = queue_object(one)
     return {
         "partition": one.partition.key,
         "types": list(provided(one.partition)),
-        "row": _row(one, 0, _applications(one)[one]),
+        "row": _row(one, 0, states[one]),
         "above": [_row(each, 0, Counter()) for each in reversed(one.lineage[1:])],
         "children": [each.path for _, each in islice(sorted(one.children.items()), _MOST)],
         "headroom": shown["headroom"],

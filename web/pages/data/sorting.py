@@ -7,7 +7,10 @@ has without a column. That order is total, so pages never overlap and rows do no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, TypeVar
+
+from quadriga.core.runtime.stepwise import Steps, chunks
 
 T = TypeVar("T")
 
@@ -21,6 +24,19 @@ def in_order(rows: Iterable[T], sort: str, key: Callable[[str, T], Any]) -> list
     """The rows, ordered by the ``key`` of the name in ``sort``."""
     name = sort.removeprefix("-")
     return sorted(rows, key=lambda row: key(name, row), reverse=sort.startswith("-"))
+
+
+def page_in_order(
+    rows: Iterable[T], sort: str, key: Callable[[str, T], Any], page: slice
+) -> Steps[list[T]]:
+    """A page of the same, in steps."""
+    name, first = sort.removeprefix("-"), itemgetter(0)
+    best: list[tuple[Any, T]] = []
+    for some in chunks(rows):
+        best += [(key(name, row), row) for row in some]
+        best = sorted(best, key=first, reverse=sort.startswith("-"))[: page.stop]
+        yield
+    return [row for _, row in best[page]]
 
 
 def share(used: Iterable[int], whole: Mapping[int, int]) -> float:

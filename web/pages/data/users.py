@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.web.pages.data.lookup import partition_of
-from quadriga.web.pages.data.sorting import both_ways, in_order, share
+from quadriga.web.pages.data.sorting import both_ways, page_in_order, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +37,7 @@ def user_rows(
     sort: str,
     offset: int,
     limit: int,
-) -> dict[str, Any]:
+) -> Steps[dict[str, Any]]:
     """Every user or group with an application here or a limit of its own, one page at a time.
 
     ``limits`` has every queue with a limit for the user, and its usage. ``groups`` of a user are the
@@ -49,17 +51,24 @@ def user_rows(
     ]
     accounts = found.groups if groups else found.users
     whole = {index: size for index, size in enumerate(found.capacity) if size}
-    if sort == "-name":
-        names.reverse()
-    elif sort != "name":
-        names = in_order(names, sort, lambda key, name: _key(accounts.get(name), key, whole))
+    page, rows = slice(offset, offset + limit), []
+    if sort in ("name", "-name"):
+        shown = names[:: -1 if sort == "-name" else 1][page]
+    else:
+        shown = yield from page_in_order(
+            names, sort, lambda key, name: _key(accounts.get(name), key, whole), page
+        )
+    for name in shown:
+        with suppress(KeyError):  # it has gone meanwhile
+            rows.append((yield from _row(found, name, groups)))
+        yield
     return {
         "partition": found.key,
         "kind": kind,
         "total": len(names),
         "offset": offset,
         "limit": limit,
-        "rows": [_row(found, name, groups) for name in names[offset : offset + limit]],
+        "rows": rows,
     }
 
 
@@ -73,17 +82,19 @@ def _key(account: Account | None, key: str, whole: Mapping[int, int]) -> float:
     return share(map(sum, zip(*(ledger.usage for ledger in held), strict=True)), whole)
 
 
-def _row(partition: Partition, name: str, group: bool) -> dict[str, Any]:
-    holding = limits.holding(partition, name, group=group)
+def _row(partition: Partition, name: str, group: bool) -> Steps[dict[str, Any]]:
+    holding = yield from limits.holding_in_steps(partition, name, group=group)
     account = (partition.groups if group else partition.users).get(name)
-    bound = limits.applications_by_group(account) if account is not None and not group else ()
+    bound = {}
+    if account is not None and not group:
+        bound = yield from limits.groups_in_steps(account)
     return {
         "name": name,
         "used": amounts(partition, holding.usage),
         "running": len(holding.running),
         "applications": list(holding.running[:_APPLICATIONS]),
         "living": len(account.applications) if account is not None else 0,
-        "groups": sorted({counted for _, counted in bound if counted}),
+        "groups": sorted(set(bound.values())),
         "limits": list(_limits(partition, holding))[:_LIMITS],
     }
 
