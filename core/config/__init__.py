@@ -19,13 +19,7 @@ from quadriga.core.config.document import as_document, partition_document
 from quadriga.core.config.durations import DurationError, parse_duration, render_duration
 from quadriga.core.config.location import MAX_PROBLEMS, ConfigError, Findings, Location, Problem
 from quadriga.core.config.partitions import read_partitions
-from quadriga.core.config.properties import (
-    SORT_POLICIES,
-    TIMEOUT_FROM,
-    Properties,
-    inherit,
-    parse_properties,
-)
+from quadriga.core.config.properties import SORT_POLICIES, Properties, inherit, parse_properties
 from quadriga.core.config.quantities import QuantityError, parse_quantity
 from quadriga.core.config.queues import QUEUE_NAME
 from quadriga.core.config.reader import ReadError, read
@@ -50,7 +44,6 @@ __all__ = [
     "NODE_SORT_POLICIES",
     "QUEUE_NAME",
     "SORT_POLICIES",
-    "TIMEOUT_FROM",
     "AclError",
     "ChildTemplate",
     "ConfigError",

@@ -24,8 +24,7 @@ _LARGEST_BUDGET: Final = 100_000
 
 #: orders of a leaf's applications: by submission, by share, one at a time, by expected run times
 SORT_POLICIES: Final = ("fifo", "fair", "stateaware", "expected")
-#: from when the placeholder timeout of a gang counts: its first placeholder, or the first attempt to place
-#: it that fails (D328)
+#: from when the placeholder timeout of a gang counts: its first placeholder, or first failed attempt (D328)
 TIMEOUT_FROM: Final = ("placeholder", "attempt")
 
 

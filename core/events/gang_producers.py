@@ -28,10 +28,9 @@ def gang_gathers(log: EventLog, app: Application) -> None:
     """The start of the gang is planned."""
     own, plan = app.gang, app.partition.node_index.planned
     assert plan is not None
+    parts = own.outstanding - plan.missing, own.outstanding, plan.words(log.kernel.now)
     form = "Gang starts to gather: %s of %s members fit now, %s, %s"
-    numbers = own.outstanding - plan.missing, own.outstanding
-    said = plan.words(log.kernel.now), app.partition.gather_budget.words
-    log.enter(_of_gang(log, app, (form, *numbers, *said)))
+    log.enter(_of_gang(log, app, (form, *parts, app.partition.gather_budget.words)))
 
 
 def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.base.texts import shortened
 from quadriga.base.times import MILLISECOND, SECOND
-from quadriga.core.config import TIMEOUT_FROM
+from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import SECONDS, has_no_placeholders, run_time

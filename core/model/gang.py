@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
-from quadriga.core.config import TIMEOUT_FROM
+from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
@@ -111,8 +111,6 @@ WAIT_LIMIT: Final = "gang.wait.limit"
 #: the tag of an application that says from when its placeholder timeout counts, as ``gang.timeout.from`` of
 #: its queue does, and before it
 TIMEOUT_TAG: Final = "gang.timeout.from"
-
-
 #: at most this many nodes and applications of a planned start are named; the others are counted
 _NAMED: Final = 5
 
@@ -203,11 +201,8 @@ class PlannedStart:
 
     @property
     def users(self) -> list[str]:
-        """The applications that use its nodes now, in order of these nodes."""
-        nodes = sorted(self.needs, key=lambda node: node.node_id)
-        return list(
-            dict.fromkeys(each.ask.app.app_id for node in nodes for each in node.allocations)
-        )
+        """The applications that use its nodes now, in order."""
+        return sorted({each.ask.app.app_id for node in self.needs for each in node.allocations})
 
     def words(self, now: int) -> str:
         """When and where it is planned, by which estimates, and who uses its nodes until then."""
@@ -418,9 +413,8 @@ class Gang:
         """Whether its placeholder timeout counts from its first failed attempt (D328)."""
         app = self.application
         told = app.tags.get(TIMEOUT_TAG, "").lower()
-        return (
-            told if told in TIMEOUT_FROM else app.queue.properties.gang_timeout_from
-        ) == "attempt"
+        told = told if told in TIMEOUT_FROM else app.queue.properties.gang_timeout_from
+        return told == "attempt"
 
     @property
     def wait_limit(self) -> int:

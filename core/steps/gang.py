@@ -33,8 +33,6 @@ RESERVATION_TIMEOUT = "ResourceReservationTimeout"
 
 #: checks a gang in Accepted for progress; runs beside the placeholder timer
 IDLE_TIMER: Final = "application.gang_idle"
-#: ends the wait for a first placeholder
-WAIT_TIMER: Final = "application.gang_wait"
 #: bounds of the time between two looks at a gang that stays in Accepted (ns); it doubles
 _IDLE_LEAST: Final = 10 * SECOND
 _IDLE_MOST: Final = 900 * SECOND
@@ -287,7 +285,7 @@ def attempt_failed(kernel: Kernel, app: Application) -> None:
     own = app.gang
     if own.timed_since < 0 < own.timeout and not own.over and own.timed_while_waiting:
         own.timed_since = kernel.now
-        timer = kernel.timers.start(kernel.now, own.timeout, WAIT_TIMER, app)
+        timer = kernel.timers.start(kernel.now, own.timeout, "application.gang_wait", app)
         app.timers = (*app.timers, timer)
 
 

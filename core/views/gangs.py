@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.gang import NODES
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 #: at most this many nodes, and applications, of a planned start are listed
 _LISTED: Final = 100
-_PREDICTED: Final = "predicted"
 
 
 def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
@@ -31,19 +29,18 @@ def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
         return None
     plan = partition.node_index.planned
     protected = plan is not None and plan.app is app
-    left = partition.gather_budget.left
+    left, waits = partition.gather_budget.left, own.waiting_since >= 0
+    due = waits and own.lacks in (NODES, "") and own.may_gather_from <= now
     found: WaitingGangObject = {
         "style": own.style,
         "lacks": own.lacks,
         "members": own.outstanding,
         "missing": own.missing,
-        "mayGather": protected,
+        "mayGather": protected or (due and left > 0),
         "budgetLeft": left,
     }
-    if own.waiting_since >= 0:
+    if waits:
         found["waitingSince"], found["mayGatherFrom"] = own.waiting_since, own.may_gather_from
-        due = own.lacks in (NODES, "") and own.may_gather_from <= now
-        found["mayGather"] = protected or (due and left > 0)
     if own.timed_since >= 0:
         found["timesOut"] = own.timed_since + own.timeout
     if plan is not None and protected:
@@ -52,9 +49,9 @@ def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
 
 
 def _planned_start(plan: PlannedStart) -> PlannedStartObject:
-    users, estimates = plan.users, Counter({TOLD: 0, LIMIT: 0, _PREDICTED: 0, NOTHING: 0})
+    users, estimates = plan.users, dict.fromkeys((TOLD, LIMIT, "predicted", NOTHING), 0)
     for source, number in plan.sources.items():
-        estimates[source if source in estimates else _PREDICTED] += number
+        estimates[source if source in estimates else "predicted"] += number
     return {
         "start": plan.start,
         "promised": plan.promised,
@@ -62,5 +59,5 @@ def _planned_start(plan: PlannedStart) -> PlannedStartObject:
         "nodeCount": len(plan.needs),
         "users": users[:_LISTED],
         "userCount": len(users),
-        "estimates": dict(estimates),
+        "estimates": estimates,
     }

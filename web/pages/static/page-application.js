@@ -54,7 +54,7 @@ function preemption(row) {
 
 const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("complete", "good") : chip("incomplete", "wait") },
   facts([["Style", app.style], ["Needs in total", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"],
-    ...outlook(app.waiting)]),
+    ...(app.waiting ? outlook(app.waiting) : [])]),
   app.taskGroups.length ? h("ul", { class: "groups" }, app.taskGroups.map((group) => h("li", { key: group.name },
     h("div", {}, h("b", {}, group.name), h("small", {}, ` ${number(group.count)} × ${amounts(group.resource)}`)), gang(group, true))))
     : gang(app.row.gang, true),
@@ -62,7 +62,6 @@ const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("comp
 
 /** What a gang waits for, whether and when its start may be planned, and the plan. */
 function outlook(waiting) {
-  if (!waiting) return [];
   const { plannedStart: plan, mayGatherFrom: from, timesOut } = waiting;
   const until = (ns) => h("span", {}, at(ns), ns > now() * 1e6 ? `, in ${duration(ns - now() * 1e6)}` : "");
   const some = (names, count, link) => [names.slice(0, 5).map((name, index) => [index ? ", " : "", link(name)]), count > 5 ? ` and ${number(count - 5)} more` : ""];
