@@ -1,8 +1,8 @@
 """The workload model of U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the
 characteristics of rigid jobs" (Journal of Parallel and Distributed Computing 63 (11), 2003).
 
-The parameters are those of the authors' program for all jobs together. docs/workload-model.md compares the
-two.
+The parameters are those of the authors' program for all jobs together. docs/workload-model.md compares its jobs
+with a log.
 """
 
 from __future__ import annotations

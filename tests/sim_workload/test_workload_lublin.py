@@ -1,4 +1,4 @@
-"""The model of Lublin and Feitelson, beside a log that the authors' own program wrote."""
+"""The model of Lublin and Feitelson, beside a log of it that others made."""
 
 from itertools import pairwise
 from pathlib import Path
