@@ -22,7 +22,7 @@ from bench._support.settings import SETTINGS, Setting
 from quadriga.cli.memory import look_less_often
 from quadriga.sim import first
 from quadriga.sim.reports.rendering import table
-from quadriga.sim.workload import Workload, embedded, open_workload
+from quadriga.sim.workload import Workload, embedded, lublin, open_workload
 
 #: figures of `Quality` in the order of the table, with their titles
 _COLUMNS = {
@@ -82,9 +82,17 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--trace", type=Path, action="append", default=[], help="a trace to run; repeatable")
     add("--no-model", action="store_true", help="leave the embedded workload out")
+    add(
+        "--lublin",
+        type=float,
+        action="append",
+        default=[],
+        metavar="LOAD",
+        help="2,000 jobs of Lublin's model for 64 nodes, at this load (0.6, 0.9); repeatable",
+    )
     add("--days", type=int, help="only the first days of each workload (model: 90 by default)")
     add("--limit", type=int, metavar="N", help="only the first N jobs of each workload")
-    add("--seed", type=int, default=1, help="seed of the embedded workload (default: 1)")
+    add("--seed", type=int, default=1, help="seed of the models (default: 1)")
     add(
         "--jitter",
         type=int,
@@ -144,6 +152,9 @@ def _jittered(workload: Workload, seed: int) -> Workload:
 def _whole_workloads(options: argparse.Namespace) -> Iterator[Workload]:
     if not options.no_model:
         yield first(embedded(options.days or 90, options.seed), None, options.limit)
+    for load in options.lublin:
+        model = lublin(2000, 64, options.seed, load)
+        yield first(replace(model, name=f"lublin at {load:g}"), options.days, options.limit)
     for path in options.trace:
         yield first(open_workload(path), options.days, options.limit)
 

@@ -24,6 +24,8 @@ _LARGEST_BUDGET: Final = 100_000
 
 #: orders of a leaf's applications: by submission, by share, one at a time, by expected run times
 SORT_POLICIES: Final = ("fifo", "fair", "stateaware", "expected")
+#: from when the placeholder timeout of a gang counts: its first placeholder, or first failed attempt (D328)
+TIMEOUT_FROM: Final = ("placeholder", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Properties:
     idle for gangs in the last seven days (Q10). It has no effect on other queues."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
+    gang_timeout_from: str = "placeholder"
+    """From when the placeholder timeout of a gang counts, one of `TIMEOUT_FROM`."""
     reservation_max_share: int | None = 20_000
     """On root: at most this many millionths of the nodes are reserved, but at least one node; None
     means no bound (Q7). It has no effect on other queues."""
@@ -201,6 +205,7 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "gang.gather.patience":                 ("gang_gather_patience", _duration(zero=True)),
     "gang.gather.budget":                   ("gang_gather_budget", _budget),
     "gang.wait.limit":                      ("gang_wait_limit", _duration(zero=False)),
+    "gang.timeout.from":                    ("gang_timeout_from", _one_of(*TIMEOUT_FROM)),
     "reservation.max.share":                ("reservation_max_share", _share),
 }
 # fmt: on

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.base.times import SECOND
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
 from quadriga.core.resources.shapes import needed_by
@@ -29,12 +28,9 @@ def gang_gathers(log: EventLog, app: Application) -> None:
     """The start of the gang is planned."""
     own, plan = app.gang, app.partition.node_index.planned
     assert plan is not None
-    form = (
-        "Gang starts to gather: its start is planned in %s s on %s nodes, %s of %s members fit now"
-    )
-    left = (plan.start - log.kernel.now) // SECOND
-    numbers = left, len(plan.needs), own.outstanding - plan.missing, own.outstanding
-    log.enter(_of_gang(log, app, (form, *numbers)))
+    parts = own.outstanding - plan.missing, own.outstanding, plan.words(log.kernel.now)
+    form = "Gang starts to gather: %s of %s members fit now, %s, %s"
+    log.enter(_of_gang(log, app, (form, *parts, app.partition.gather_budget.words)))
 
 
 def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.base.times import HOUR, SECOND
+from quadriga.base.times import SECOND
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
-from quadriga.core.model.gang import PREDICATES
-from quadriga.core.model.node import Node
+from quadriga.core.model.gang import NODES, PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.steps import gang
 from quadriga.core.topology.domains import fit, is_local, words_of
+from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
-    from quadriga.core.model.gang import PlannedStart
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
@@ -108,6 +107,15 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
     ready = could_start(partition, members, [node for node in kept if node.open])
     holders: tuple[Holder, ...] = ()
     until = ""
+    gathers = own.state in gang_fsm.KEEPS_NODES
+    if own.waiting_since >= 0 and own.lacks in (NODES, "") and not (own.refused or gathers):
+        left = own.may_gather_from - now
+        when = f"in {left / SECOND:g} s" if left > 0 else "when its turn comes"
+        yield Check(
+            "planned start",
+            True,
+            f"its start may be planned {when}, {app.partition.gather_budget.words}",
+        )
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
@@ -118,14 +126,16 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
             )
         plan = partition.node_index.planned
         if plan is not None and plan.app is app:
-            said += f"; {_plan(plan, now)}, {_budget(app)}"
+            said += f"; {plan.words(now)}, {app.partition.gather_budget.words}"
         elif plan is not None:
             said += (
                 f"; the start of the gang {plan.app.app_id} is planned on {len(plan.needs)} nodes"
             )
             holders = (Holder(plan.app.app_id, amount=len(plan.needs)),)
         if own.refused:
-            said += f"; it has waited long enough to keep nodes, {_budget(app)}"
+            said += (
+                f"; it has waited long enough to keep nodes, {app.partition.gather_budget.words}"
+            )
     elif own.lacks == PREDICATES:
         said = "the resource manager's predicates refused a member of the gang on every node"
         until = "the predicates have to accept a node for each member of its gang"
@@ -141,32 +151,6 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
         held=len(holders),
         until=until,
     )
-
-
-def _plan(plan: PlannedStart, now: int) -> str:
-    """When and where the start of the gang is planned, by which estimates, and who uses its nodes until then."""
-    nodes = sorted(plan.needs, key=lambda node: node.node_id)
-    users = dict.fromkeys(each.ask.app.app_id for node in nodes for each in node.allocations)
-    said = f"its start is planned in {max(0, plan.start - now) / SECOND:g} s on {_some(nodes)}"
-    if users:
-        said += f", which {_some(users)} use until then"
-    by = ", ".join(f"{number} {source}" for source, number in sorted(plan.sources.items()))
-    return said + (f" (expected ends: {by})" if by else "")
-
-
-def _some(things: Iterable[object]) -> str:
-    """The first few of them, and the number of the others."""
-    names = [each.node_id if isinstance(each, Node) else str(each) for each in things]
-    more = f" and {len(names) - HOLDERS} more" if len(names) > HOLDERS else ""
-    return ", ".join(names[:HOLDERS]) + more
-
-
-def _budget(app: Application) -> str:
-    """What is left of the budget for capacity that is kept idle for gangs (Q10)."""
-    left = app.partition.gather_budget.left / HOUR
-    if not left:
-        return "but the budget for idle capacity is spent"
-    return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
 
 
 def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check | None]:

@@ -32,7 +32,7 @@ from quadriga.core.model.waiting import FOREVER
 from quadriga.core.ordering.room import room_when_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.steps import limits
+from quadriga.core.steps import gang, limits
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
@@ -199,6 +199,7 @@ def _wait_without_nodes(kernel: Kernel, app: Application, what: str, reason: str
     """Do not try the gang again before a quota or a limit has room. Nodes do not help it meanwhile, so a
     gang that gathers gives them back at once (Q4)."""
     app.gang.lacks = what
+    gang.attempt_failed(kernel, app)
     app.partition.waiting.refresh(app)
     app.partition.rm.observer.gang_waits(app, ())
     if app.gang.state in gang_fsm.KEEPS_NODES:
@@ -225,6 +226,7 @@ def _wait_for(
     on nodes."""
     waiting, own = app.partition.waiting, app.gang
     own.lacks = what
+    gang.attempt_failed(kernel, app)
     waiting.refresh(app)
     app.partition.rm.observer.gang_waits(app, lacks)
     if what == PREDICATES:
@@ -296,15 +298,9 @@ def state_changed(kernel: Kernel, app: Application) -> None:
 # -- the protected gang ----------------------------------------------------------------------------
 
 
-def _due(app: Application) -> int:
-    """The instant (ns) from which the gang may be protected."""
-    own = app.gang
-    return max(own.waiting_since + app.queue.properties.gang_gather_after, own.rests_until)
-
-
 def _await_due(kernel: Kernel, app: Application) -> None:
     """Look at the gang when it may be protected."""
-    left = max(0, _due(app) - kernel.now)
+    left = max(0, app.gang.may_gather_from - kernel.now)
     timer = kernel.timers.start(kernel.now, left, _GATHER_TIMER, app)
     app.gang.timers = (*app.gang.timers, timer)
 
@@ -386,7 +382,7 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
     after those that have done so less often."""
     waiting, now = partition.waiting, kernel.now
     waiting.protect_from = FOREVER
-    due = [app for app in waiting.gangs if _due(app) <= now]
+    due = [app for app in waiting.gangs if app.gang.may_gather_from <= now]
     if due and partition.gather_budget.spent(now):
         for app in due:
             _refuse(kernel, app)
@@ -399,7 +395,7 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
         first: Application | None = None
         for app in due:
             if first is None or _gathers_before(app, first):
-                first = app if _is_candidate(app) and _due(app) <= now else first
+                first = app if _is_candidate(app) and app.gang.may_gather_from <= now else first
         if first is None:
             return
         plan = planned_start.find(kernel, first)

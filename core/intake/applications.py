@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from quadriga.base.texts import shortened
 from quadriga.base.times import MILLISECOND, SECOND
+from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import SECONDS, has_no_placeholders, run_time
 from quadriga.core.model.application import Application
-from quadriga.core.model.gang import PLACEHOLDERS, whole_seconds
+from quadriga.core.model.gang import PLACEHOLDERS, TIMEOUT_TAG, whole_seconds
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.placement import Placed, Submission, rules_of
@@ -165,6 +166,11 @@ def _new(
                 f"tag {name} of application {app.app_id} is ignored: "
                 f"{app.tags[name]!r} is no whole number of seconds above 0 ({rule})"
             )
+    if (told := app.tags.get(TIMEOUT_TAG)) is not None and told.lower() not in TIMEOUT_FROM:
+        kernel.note(
+            f"tag {TIMEOUT_TAG} of application {app.app_id} is ignored: {shortened(told)!r} is none of "
+            f"{', '.join(TIMEOUT_FROM)} (D328)"
+        )
     if PLACEHOLDERS in app.tags and not (
         has_no_placeholders(app.tags) and request.placeholderAsk.resources
     ):

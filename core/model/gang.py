@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
@@ -107,6 +108,17 @@ NO_PLACEHOLDERS: Final = "no placeholders"
 #: the tag of an application that bounds its wait for a first placeholder, as ``gang.wait.limit`` of its
 #: queue does: a whole number of seconds above 0
 WAIT_LIMIT: Final = "gang.wait.limit"
+#: the tag of an application that says from when its placeholder timeout counts, as ``gang.timeout.from`` of
+#: its queue does, and before it
+TIMEOUT_TAG: Final = "gang.timeout.from"
+#: at most this many nodes and applications of a planned start are named; the others are counted
+_NAMED: Final = 5
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of them, and the number of the others."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 #: how often the budget of a gang that never gives up before is looked at (ns)
@@ -182,6 +194,24 @@ class PlannedStart:
         #: runs until the start
         self.timer: Timer | None = None
 
+    @property
+    def nodes(self) -> list[str]:
+        """The names of its nodes, in order."""
+        return sorted([node.node_id for node in self.needs])
+
+    @property
+    def users(self) -> list[str]:
+        """The applications that use its nodes now, in order."""
+        return sorted({each.ask.app.app_id for node in self.needs for each in node.allocations})
+
+    def words(self, now: int) -> str:
+        """When and where it is planned, by which estimates, and who uses its nodes until then."""
+        said = f"its start is planned in {max(0, self.start - now) / SECOND:g} s on {_some(self.nodes)}"
+        if users := self.users:
+            said += f", which {_some(users)} use until then"
+        by = ", ".join(f"{number} {source}" for source, number in sorted(self.sources.items()))
+        return said + (f" (expected ends: {by})" if by else "")
+
     def lends(self, shape: Shape, now: int) -> bool:
         """Whether an allocation of the shape is expected to end before the start."""
         return 0 < shape.runtime <= self.start - now
@@ -229,6 +259,7 @@ class Gang:
         "state",
         "task_groups",
         "timeout",
+        "timed_since",
         "timer",
         "timers",
         "victims",
@@ -306,6 +337,8 @@ class Gang:
         self.given_up = 0
         #: what it lacks as its last event record says; empty: there is none since it last waited
         self.last_event: tuple[object, ...] = ()
+        #: instant (ns) of the first failed attempt from which its placeholder timeout counts; -1: of none
+        self.timed_since = -1
 
     @property
     def timed_out(self) -> bool:
@@ -370,6 +403,20 @@ class Gang:
         return self.application.tags.get(ELASTIC, "").lower() == "true"
 
     @property
+    def may_gather_from(self) -> int:
+        """The instant (ns) from which it may be protected, if it waits (Q9)."""
+        after = self.application.queue.properties.gang_gather_after
+        return max(self.waiting_since + after, self.rests_until)
+
+    @property
+    def timed_while_waiting(self) -> bool:
+        """Whether its placeholder timeout counts from its first failed attempt (D328)."""
+        app = self.application
+        told = app.tags.get(TIMEOUT_TAG, "").lower()
+        told = told if told in TIMEOUT_FROM else app.queue.properties.gang_timeout_from
+        return told == "attempt"
+
+    @property
     def wait_limit(self) -> int:
         """The time (ns) that it may wait for its first placeholder: the shorter one of the queue's and of
         its own. 0 if there is none, if it is no gang, or if it has no placeholders."""
@@ -392,7 +439,7 @@ class Gang:
         if self.without_placeholders:
             return app.state in application_fsm.SERVED
         if self.over:
-            if app.state not in application_fsm.GATHERS or self.elastic:
+            if app.state not in application_fsm.GATHERS or self.elastic or self.timed_while_waiting:
                 return False
             if group.kind.placeholder or not group.asks or group.head.terms.originator:
                 return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import HOUR, SECOND
 from quadriga.core.model.reservation import WHOLE
 
 if TYPE_CHECKING:
@@ -192,6 +192,14 @@ class GatherBudget:
         first = (self._now - WINDOW) // _PART
         recent = sum(amount for part, amount in self._parts if part >= first)
         return max(0, self._allowed - recent - self._open) // WHOLE
+
+    @property
+    def words(self) -> str:
+        """What is left, as the end of a sentence."""
+        left = self.left / HOUR
+        if not left:
+            return "but the budget for idle capacity is spent"
+        return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
 
     @property
     def kept_idle(self) -> int:

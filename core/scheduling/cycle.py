@@ -134,7 +134,7 @@ def _serve_next(round_: Round) -> bool:
         if short is not None and group.demand & feasible & shape.quota:
             short.run_short(shape)
             continue
-        if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
+        if group.kind.placeholder and not app.gang.started and not gang.may_start(kernel, app):
             continue
         if short is not None or not group.demand & feasible & shape.allocate:
             if _reserve_or_preempt(round_, group, feasible, within=short is None):

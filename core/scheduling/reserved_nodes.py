@@ -92,7 +92,7 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         if fits:
             partition.node_index.gained(each.node)  # it may be lent now (Q7)
         return False
-    if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
+    if group.kind.placeholder and not app.gang.started and not gang.may_start(kernel, app):
         return False
     if not fits:
         eviction = preempt_on_required_node(kernel, each)
@@ -151,7 +151,7 @@ def _serve_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
     if short is not None:
         short.run_short(shape)
         return False
-    if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
+    if group.kind.placeholder and not app.gang.started and not gang.may_start(kernel, app):
         return False
     # At most ``reserved`` asks have one.
     for ask in list(islice(_reserving(group), group.reserved)):

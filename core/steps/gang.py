@@ -68,12 +68,13 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     return None
 
 
-def may_start(app: Application) -> bool:
+def may_start(kernel: Kernel, app: Application) -> bool:
     """Return True if the first placeholder of the gang may be allocated. If not, the gang waits at
     the queue that lacks room."""
     closed = gate(app)
     if closed is None:
         return True
+    attempt_failed(kernel, app)
     closed[0].gated[app] = None
     app.gang.lacks = QUOTA
     app.partition.waiting.refresh(app)
@@ -278,7 +279,18 @@ def idle_timed_out(kernel: Kernel, app: Application) -> None:
     start_idle_timer(kernel, app, min(max(2 * waited, _IDLE_LEAST), _IDLE_MOST))
 
 
+def attempt_failed(kernel: Kernel, app: Application) -> None:
+    """An attempt to place the whole gang failed. Its placeholder timeout counts from the first one, if its
+    queue or its tag says so (D328)."""
+    own = app.gang
+    if own.timed_since < 0 < own.timeout and not own.over and own.timed_while_waiting:
+        own.timed_since = kernel.now
+        timer = kernel.timers.start(kernel.now, own.timeout, "application.gang_wait", app)
+        app.timers = (*app.timers, timer)
+
+
 def wait_timed_out(kernel: Kernel, app: Application) -> None:
-    """S3: fail a gang that has waited without a placeholder for as long as its queue allows."""
+    """Fail a gang that has waited without a placeholder for as long as its queue allows (S3), or for its
+    placeholder timeout, where that counts (D328)."""
     if app.state in application_fsm.GATHERS and not app.gang.started:
         fail_gang(kernel, app)

@@ -15,6 +15,7 @@ from quadriga.core.views.allocations import (
 )
 from quadriga.core.views.asks import AskSnapshot, ask_objects, asks_in_steps
 from quadriga.core.views.ended import NO_PRIORITY, EndedSnapshot, ended_object, snapshot_ended
+from quadriga.core.views.gangs import waiting_gang
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import APPLICATION
 
@@ -88,6 +89,8 @@ def application_in_steps(
         found["startTime"] = started
     if app.backoff_until > now:
         found["backoffDeadline"] = app.backoff_until
+    if (gang := waiting_gang(app, now)) is not None:
+        found["waitingGang"] = gang
     asks = (yield from asks_in_steps(app, now)) if app.asks else ()
     held = yield from allocations_in_steps([*app.allocations.values(), *app.placeholders.values()])
     spent = app.spent.copy() if app.spent is not None else None

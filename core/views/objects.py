@@ -33,6 +33,7 @@ __all__ = [
     "PartitionUtilisation",
     "PlaceholderObject",
     "PlacementObject",
+    "PlannedStartObject",
     "QueueObject",
     "QueueUsage",
     "ResourceHistory",
@@ -43,6 +44,7 @@ __all__ = [
     "TemplateObject",
     "TypeUtilisation",
     "UserObject",
+    "WaitingGangObject",
 ]
 
 Resources = dict[str, int]
@@ -213,8 +215,40 @@ class ResourceHistory(TypedDict):
     placeholderResource: dict[str, Resources]
 
 
+class PlannedStartObject(TypedDict):
+    """When (ns) the members of a protected gang are planned to start, now and as first planned, on which nodes, and
+    which applications use these until then. ``estimates`` has the number of expected ends that the plan waits for, by
+    where they are from: told, limit, predicted, unknown. The first 100 nodes and applications are listed."""
+
+    start: int
+    promised: int
+    nodes: list[str]
+    nodeCount: int
+    users: list[str]
+    userCount: int
+    estimates: dict[str, int]
+
+
+class WaitingGangObject(TypedDict):
+    """A gang whose members wait for places. ``members`` were to be placed at the last attempt, and ``missing`` of
+    them had no room. It waits for nodes or asks since ``waitingSince``, and may be protected, or is, if
+    ``mayGather``, from ``mayGatherFrom`` at the earliest. ``budgetLeft`` is a time (ns) of the whole partition, and
+    ``timesOut`` when its timeout ends its wait, if that counts. Instants are ns."""
+
+    style: str
+    lacks: str
+    members: int
+    missing: int
+    mayGather: bool
+    budgetLeft: int
+    waitingSince: NotRequired[int]
+    mayGatherFrom: NotRequired[int]
+    timesOut: NotRequired[int]
+    plannedStart: NotRequired[PlannedStartObject]
+
+
 class ApplicationObject(TypedDict):
-    """``maxRequestPriority`` is -2**31 while nothing is asked for."""
+    """``maxRequestPriority`` is -2**31 while nothing is asked for. Only a gang that waits has ``waitingGang``."""
 
     applicationID: str
     usedResource: Resources
@@ -238,6 +272,7 @@ class ApplicationObject(TypedDict):
     maxRequestPriority: int
     resourceHistory: ResourceHistory
     backoffDeadline: NotRequired[int]
+    waitingGang: NotRequired[WaitingGangObject]
 
 
 # -- nodes -----------------------------------------------------------------------------------------

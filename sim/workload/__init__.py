@@ -9,6 +9,7 @@ from quadriga.sim.workload.bad_lines import MAX_BAD_LINES
 from quadriga.sim.workload.cerit import read_cerit
 from quadriga.sim.workload.detect import open_workload
 from quadriga.sim.workload.embedded import embedded
+from quadriga.sim.workload.lublin import lublin
 from quadriga.sim.workload.mapped import read_csv
 from quadriga.sim.workload.mapping import TraceMapping
 from quadriga.sim.workload.model import (
@@ -47,6 +48,7 @@ __all__ = [
     "Workload",
     "WorkloadError",
     "embedded",
+    "lublin",
     "open_workload",
     "parse_nodes",
     "read_cerit",

@@ -1,4 +1,4 @@
-"""docs/configuration.md says what is so: its examples run, its tables are complete."""
+"""docs/configuration.md says what is so: its examples run, its tables are complete. Those of docs/gangs.md run too."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from quadriga.core.config import ConfigError, Properties, load, parse_properties
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
 
 
-def blocks(language: str) -> list[str]:
-    text = DOCUMENT.read_text(encoding="utf-8")
+def blocks(language: str, document: Path = DOCUMENT) -> list[str]:
+    text = document.read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
@@ -29,7 +29,7 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-@pytest.mark.parametrize("text", blocks("yaml"))
+@pytest.mark.parametrize("text", [*blocks("yaml"), *blocks("yaml", DOCUMENT.with_name("gangs.md"))])
 def test_the_examples_are_valid(text: str) -> None:
     assert load(text).warnings == ()
 

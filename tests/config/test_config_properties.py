@@ -45,6 +45,7 @@ SECOND = 10**9
         ("gang.gather.after", "10m", "gang_gather_after", 600 * SECOND),
         ("gang.gather.patience", "1h", "gang_gather_patience", 3600 * SECOND),
         ("gang.wait.limit", "1h30m", "gang_wait_limit", 5400 * SECOND),
+        ("gang.timeout.from", "Attempt", "gang_timeout_from", "attempt"),
     ],
 )
 def test_known_properties_are_typed(name: str, text: str, field: str, value: object) -> None:
@@ -66,6 +67,7 @@ BAD = {
     "gang.hold": ("no",),
     "gang.admission": ("half",),
     "gang.wait.limit": ("0s",),
+    "gang.timeout.from": ("submission",),
 }
 
 

@@ -37,8 +37,13 @@ _SAID = {
         "usedResource maxUsedResource pendingResource; int: submissionTime startTime? "
         "finishedTime? maxRequestPriority backoffDeadline?; bool: hasReserved; ResourceHistory: "
         "resourceHistory; [Ask]: requests; [Allocation]: allocations; [str]: groups "
-        "reservations; [State]: stateLog; [Placeholder]: placeholderData"
+        "reservations; [State]: stateLog; [Placeholder]: placeholderData; WaitingGang: waitingGang?"
     ),
+    "WaitingGang": (
+        "str: style lacks; int: members missing budgetLeft waitingSince? mayGatherFrom? timesOut?; "
+        "bool: mayGather; PlannedStart: plannedStart?"
+    ),
+    "PlannedStart": "int: start promised nodeCount userCount; [str]: nodes users; amounts: estimates",
     "State": "int: time; str: applicationState",
     "Placeholder": "str: taskGroupName; int: count replaced timedout; amounts: minResource",
     "ResourceHistory": "usage: resourceUsage preemptedResource placeholderResource",

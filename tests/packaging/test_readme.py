@@ -132,6 +132,7 @@ SAYS = {
     "embed_core": "Waiting --complete--> Completed",
     "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
     "first_gang": "start pod worker-3 on n2",
+    "gangs_soon": "a guarantee and preemption           0.01     0.01",
     "order_service": "3, to A-1: Refund(cents=1995)",
     "own_lifecycle": "not a lifecycle: loan: state Shelved has no exit and is not declared final",
     "own_rm": "hard: placeholder_timeout -> Killing",

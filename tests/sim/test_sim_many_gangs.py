@@ -6,7 +6,7 @@ import pytest
 
 from bench._references import run
 from bench._support.settings import Setting
-from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
+from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload, lublin
 
 
 def crowded(days: int = 12) -> Workload:
@@ -40,3 +40,16 @@ def test_q10_many_gangs_wait_hardly_longer_than_under_first_fit(after: str) -> N
     assert ours["completed"] == len(workload.jobs)
     assert first_fit.mean_wait is not None
     assert ours["mean_wait"] < 1.7 * first_fit.mean_wait
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", [0.6, 0.9])
+def test_q10_jobs_of_lublins_model_wait_hardly_longer_than_under_first_fit(load: float) -> None:
+    workload = lublin(2000, 64, load=load)
+    ours = Setting().simulate(workload).data["quality"]
+    first_fit = run(workload, "b")
+    assert ours["completed"] == len(workload.jobs)
+    assert first_fit.mean_wait is not None
+    assert first_fit.longest_wait is not None
+    assert ours["mean_wait"] < 1.15 * first_fit.mean_wait
+    assert ours["longest_wait"] <= 1.01 * first_fit.longest_wait

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, launch, news, queues, scripted, serve
+from core_world import later, launch, news, queues, reported, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.core import Options
 from quadriga.si import NodeInfo
+from quadriga.si.constants import TAG_CREATION_TIME
 from quadriga.sim.scripted.script import Script
 
 ATOMIC = queues(
@@ -267,16 +268,17 @@ def test_q8_records_follow_the_gang_that_is_protected(script: Script) -> None:
     script.schedule()
     reader = RecordReader(script)
 
-    def gathers(name: str, seconds: int) -> str:
-        plan = f"its start is planned in {seconds} s on 2 nodes, 1 of 2 members fit now"
-        return f"APP NONE {name} (Gang starts to gather: {plan})"
+    def gathers(name: str, seconds: int, left: str) -> str:
+        plan = f"its start is planned in {seconds} s on n1, n2, which s use until then (expected ends: 1 unknown)"
+        budget = f"and the budget for idle capacity has {left} hours of the whole cluster left"
+        return f"APP NONE {name} (Gang starts to gather: 1 of 2 members fit now, {plan}, {budget})"
 
     later(script, 60)
-    assert reader.new_lines("APP NONE") == [gathers("g", 60)]
+    assert reader.new_lines("APP NONE") == [gathers("g", 60, "3.36")]
     later(script, 3600)
     assert reader.new_lines("APP NONE") == [
         "APP NONE g (Gang gives its nodes back (2): its planned start came no nearer in all its patience)",
-        gathers("h", 3660),
+        gathers("h", 3660, "2.73"),
     ]
 
 
@@ -370,3 +372,121 @@ def test_q6_gangs_with_enough_members_are_left_alone(elastic: bool) -> None:
         script.node("n5", vcore=4)
         assert len(news(script.schedule())) == 1
     assert released(script.advance(600)) == []
+
+
+# -- the timeout of a gang that waits whole (D328) -------------------------------------------------
+
+MINUTE = 60
+
+
+def waiting_gang(style: str, root: str = "", **more: Any) -> Script:
+    """Gang g with a timeout of a minute and no room: one of its two members is there already."""
+    script = two_nodes(queues("default", root=f"properties: {{gang.admission: atomic{root}}}"))
+    single(script, "s", vcore=3)
+    submit_waiting(script, style, **more)
+    return script
+
+
+def submit_waiting(script: Script, style: str, **more: Any) -> None:
+    gang(script, "g", 2, vcore=4, style=style, timeout_ms=MINUTE * 1000, **more)
+    script.ask("g", "real", group="g", vcore=4)
+    assert news(script.schedule()) == []
+
+
+FROM_ATTEMPT = ", gang.timeout.from: attempt"
+ATTEMPT, PLACEHOLDER = ({"gang.timeout.from": each} for each in ("Attempt", "placeholder"))
+
+
+@pytest.mark.parametrize(
+    ("root", "tags"), [("", {}), ("", {"gang.timeout.from": "soon"}), (FROM_ATTEMPT, PLACEHOLDER)]
+)
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_d328_waiting_does_not_count(style: str, root: str, tags: dict[str, str]) -> None:
+    """Then the timeout counts from the first placeholder."""
+    script = waiting_gang(style, root, tags=tags)
+    assert len(script.scheduler.notes) == ("soon" in tags.values())
+    script.advance(48 * 60 * MINUTE)
+    script.release("s", "a-0")
+    assert len(news(script.schedule())) == 2
+    assert script.scheduler.application("g").state == "Running"
+    script.advance(MINUTE - 1)
+    assert "released g/g-p1-0 TIMEOUT" in script.advance(1)
+
+
+@pytest.mark.parametrize(("root", "tags"), [("", ATTEMPT), (FROM_ATTEMPT, {})])
+@pytest.mark.parametrize(
+    ("style", "states"),
+    [("Soft", ["Resuming", "Accepted"]), ("Hard", ["Killing", "Killed"])],
+)
+def test_d328_the_timeout_counts_from_the_first_failed_attempt(
+    style: str, states: list[str], root: str, tags: dict[str, str]
+) -> None:
+    """Attempts that fail later do not begin it anew. The members of a Soft gang are placed one by one then."""
+    script = waiting_gang(style, root, tags=tags)
+    script.advance(MINUTE - 1)
+    assert single(script, "t", vcore=1) == ["t/a-0 on n1"]
+    script.release("t", "a-0")
+    script.schedule()
+    heard = script.advance(1)
+    assert [line.split()[1] for line in heard if line.startswith("g ")] == states
+    assert "released ask g/g-p0 TIMEOUT" in heard
+    assert news(script.schedule()) == (["g/real-0 on n2"] if style == "Soft" else [])
+    heard = script.advance(60 * MINUTE)  # one timeout, once
+    assert not [line for line in heard if line.startswith("g ")]
+
+
+def test_d328_a_placed_gang_has_its_timeout_again() -> None:
+    """For its members to take over: the time that it waited is not deducted."""
+    script = waiting_gang("Hard", FROM_ATTEMPT)
+    script.advance(MINUTE - 1)
+    script.release("s", "a-0")
+    assert len(news(script.schedule())) == 2
+    assert "TIMEOUT" not in " ".join(script.advance(MINUTE - 1))
+    assert "released g/g-p1-0 TIMEOUT" in script.advance(1)
+
+
+@pytest.mark.parametrize(("age", "left"), [(None, MINUTE), (20, MINUTE - 20), (3600, 0.001)])
+def test_d328_after_a_restart_the_age_of_the_application_is_deducted(
+    age: int | None, left: float
+) -> None:
+    """The resource manager registers anew and tells when the application was created, or does not."""
+    before = waiting_gang("Hard", FROM_ATTEMPT)
+    before.advance(7200)
+    config = queues("default", root=f"properties: {{gang.admission: atomic{FROM_ATTEMPT}}}")
+    script = Script(config, scheduler=before.scheduler)
+    script.node("n1", vcore=4)
+    tags = {} if age is None else {TAG_CREATION_TIME: f"{7200 - age}"}
+    submit_waiting(script, "Hard", tags=tags)
+    script.advance(left - 0.001)
+    assert script.scheduler.application("g").state == "Accepted"
+    assert "g Killing (ResourceReservationTimeout)" in script.advance(0.001)
+
+
+def test_d328_a_gang_whose_placeholder_is_recovered_has_the_timeout_of_that() -> None:
+    script = two_nodes(
+        queues("default", root=f"properties: {{gang.admission: atomic{FROM_ATTEMPT}}}")
+    )
+    script.app("g", gang={"vcore": 12}, style="Hard", timeout_ms=MINUTE * 1000)
+    script.node(
+        "n3",
+        existing=[reported("g-p9", nodeID="n3", taskGroupName="g", placeholder=True, vcore=4)],
+        vcore=4,
+    )
+    script.advance(30)
+    script.ask("g", "g-p0", group="g", placeholder=True, vcore=5)
+    assert news(script.schedule()) == []
+    assert "g Killing (ResourceReservationTimeout)" in script.advance(30)
+
+
+@pytest.mark.parametrize("admission", ["atomic", "whole"])
+def test_d328_a_gang_that_waits_for_quota_times_out(admission: str) -> None:
+    properties = f"properties: {{gang.admission: {admission}{FROM_ATTEMPT}}}"
+    script = two_nodes(
+        queues("default", default=f"{properties}, resources: {{max: {{vcore: 8m}}}}")
+    )
+    single(script, "s", vcore=3)
+    submit_waiting(script, "Hard")
+    assert script.scheduler.application("g").gang.lacks == "quota"
+    script.advance(MINUTE - 1)
+    assert script.scheduler.application("g").state == "Accepted"
+    assert "g Killing (ResourceReservationTimeout)" in script.advance(1)

@@ -7,6 +7,7 @@ from views_side import TREE, app_of, ask_of, has, log_of, views_of
 from quadriga.core.views import Holdings, holdings_of
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
+from quadriga.web.pages.data.application import application
 
 # -- asks ------------------------------------------------------------------------------------------
 
@@ -180,6 +181,46 @@ def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed()
     assert (real["requestTime"], real["allocationTime"]) == (1 * 10**9, 5 * 10**9)
     assert real["allocationDelay"] == 4 * 10**9
     assert (placed["p2-0"]["placeholder"], placed["p2-0"]["placeholderUsed"]) == (True, False)
+
+
+def test_q8_a_gang_that_waits_says_when_and_where_its_start_is_planned() -> None:
+    """The page, REST and ``explain`` have it from one place; a gang that is placed has none of it."""
+    root = "properties: {gang.admission: atomic, gang.gather.after: 1m, gang.timeout.from: attempt}"
+    script = scripted(queues("default", root=root), nodes=("n1", "n2"), vcore=4000)
+    for name, tags in (("a", {"expected.runtime": "300"}), ("b", {})):
+        script.app(name, tags=tags)
+        serve(script, name, "k", vcore=3000)
+    submit(script, "g", "p1", "p2", gang={"vcore": 8000}, group="tg", placeholder=True, vcore=4000)
+    later(script, 0)
+    minute, budget = 60 * 10**9, 12096 * 10**9
+    waits = {"style": "Soft", "lacks": "nodes", "members": 2, "missing": 2, "budgetLeft": budget}
+    since = {"waitingSince": 0, "mayGatherFrom": minute, "timesOut": 15 * minute}
+    assert app_of(script, "g")["waitingGang"] == {**waits, **since, "mayGather": False}
+    explained = script.scheduler.explain("g", "p1")
+    (check,) = [each.text for each in explained.checks if each.about == "planned start"]
+    budget_left = "and the budget for idle capacity has 3.36 hours of the whole cluster left"
+    assert check == f"its start may be planned in 60 s, {budget_left}"
+    later(script, 60)
+    found = app_of(script, "g")["waitingGang"]
+    assert found["mayGather"]
+    assert found["plannedStart"] == {
+        "start": 5 * minute,
+        "promised": 5 * minute,
+        "nodes": ["n1", "n2"],
+        "nodeCount": 2,
+        "users": ["a", "b"],
+        "userCount": 2,
+        "estimates": {"told": 1, "limit": 0, "predicted": 0, "unknown": 1},
+    }
+    assert application(script.scheduler, "default", "g")["waiting"] == found
+    said = script.scheduler.explain("g", "p1").verdict
+    plan = "on n1, n2, which a, b use until then (expected ends: 1 told, 1 unknown)"
+    assert f"its start is planned in 240 s {plan}, {budget_left}" in said
+    for name in "ab":
+        script.release(name, "k-0")
+    script.schedule()
+    assert "waitingGang" not in app_of(script, "g")
+    assert application(script.scheduler, "default", "g")["waiting"] is None
 
 
 def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:

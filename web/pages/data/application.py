@@ -11,6 +11,7 @@ from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views import NotFound
+from quadriga.core.views.gangs import waiting_gang
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
 from quadriga.web.pages.data.ended import ended_application
@@ -69,6 +70,7 @@ def application(
         "backoffUntil": app.backoff_until,
         "style": app.gang.style if app.is_gang else "",
         "placeholderTimeout": app.gang.timeout if app.is_gang else 0,
+        "waiting": waiting_gang(app, scheduler.now),
         "placeholderAsk": amounts(app.partition, app.gang.size or ()),
         "taskGroups": [
             {

@@ -90,6 +90,7 @@ def ended_application(app: EndedApplication) -> dict[str, Any]:
         "backoffUntil": 0,
         "style": gang.get("style", ""),
         "placeholderTimeout": gang.get("timeout", 0),
+        "waiting": None,
         "placeholderAsk": sorted_amounts(gang.get("ask")),
         "taskGroups": [
             {

@@ -53,11 +53,30 @@ function preemption(row) {
 }
 
 const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("complete", "good") : chip("incomplete", "wait") },
-  facts([["Style", app.style], ["Needs in total", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
+  facts([["Style", app.style], ["Needs in total", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"],
+    ...(app.waiting ? outlook(app.waiting) : [])]),
   app.taskGroups.length ? h("ul", { class: "groups" }, app.taskGroups.map((group) => h("li", { key: group.name },
     h("div", {}, h("b", {}, group.name), h("small", {}, ` ${number(group.count)} × ${amounts(group.resource)}`)), gang(group, true))))
     : gang(app.row.gang, true),
   h("p", { class: "key" }, h("span", { class: "swatch p0" }), "real ", h("span", { class: "swatch p1" }), "placeholder placed ", h("span", { class: "swatch p2" }), "pending ", h("span", { class: "swatch p3" }), "given up"));
+
+/** What a gang waits for, whether and when its start may be planned, and the plan. */
+function outlook(waiting) {
+  const { plannedStart: plan, mayGatherFrom: from, timesOut } = waiting;
+  const until = (ns) => h("span", {}, at(ns), ns > now() * 1e6 ? `, in ${duration(ns - now() * 1e6)}` : "");
+  const some = (names, count, link) => [names.slice(0, 5).map((name, index) => [index ? ", " : "", link(name)]), count > 5 ? ` and ${number(count - 5)} more` : ""];
+  const turn = waiting.mayGather ? "when its turn comes" : waiting.budgetLeft ? "" : "when the budget allows it";
+  return [
+    ["Waits for", waiting.lacks],
+    ["Start may be planned", plan || !from ? "" : from > now() * 1e6 ? until(from) : turn],
+    ["Planned start", plan ? until(plan.start) : ""],
+    ["On nodes", plan ? h("span", {}, ...some(plan.nodes, plan.nodeCount, (id) => to("node", { id }, id))) : ""],
+    ["Used until then by", plan && plan.userCount ? h("span", {}, ...some(plan.users, plan.userCount, (id) => to("application", { id }, id))) : ""],
+    ["By expected ends", plan ? Object.entries(plan.estimates).filter(([, count]) => count).map(([source, count]) => `${number(count)} ${source}`).join(", ") : ""],
+    ["Budget for idle capacity", from || plan ? waiting.budgetLeft ? `${duration(waiting.budgetLeft)} of the whole cluster` : "spent" : ""],
+    ["Its timeout ends the wait", timesOut ? until(timesOut) : ""],
+  ];
+}
 
 const limitsPart = (app) => panel("Limits", {}, app.limits.length ? app.limits.map((limit) => h("div", { key: `${limit.kind} ${limit.queue}` },
   h("p", {}, `${limit.kind} ${limit.name} in `, to("queue", { path: limit.queue }, limit.queue), limit.shared ? " (limit for all others)" : "",
