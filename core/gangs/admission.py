@@ -245,7 +245,8 @@ def retry(app: Application) -> None:
 
 def retry_local(partition: Partition) -> None:
     """Domains are others than before: try the gangs again that want something of them (Q13)."""
-    for app in list(partition.waiting.gangs):
+    waiting = partition.waiting
+    for app in [*waiting.gangs, *waiting.deferred_gangs]:
         if app.gang.local:
             retry(app)
 
