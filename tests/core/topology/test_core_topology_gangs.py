@@ -234,17 +234,18 @@ def test_q13_members_that_predicates_judge_differently_find_their_nodes_in_one_d
 
 
 def test_q13_a_gang_that_predicates_refused_is_tried_again_when_domains_change() -> None:
-    class FirstNode:
-        """It is refused for good."""
+    class Predicate:
+        """The first member accepts one node only; nothing changes that."""
 
         def __call__(self, key: str, node: str, allocate: bool) -> str | None:
-            return "taint" if node == "n0" else None
+            return "taint" if key == "g0" and node != "n0" else None
 
         def refused_nodes(self, key: str, nodes: tuple[str, ...]) -> KnownRefusals:
-            return KnownRefusals(np.array([n == "n0" for n in nodes], np.int32), ["taint"], ())
+            refused = [self(key, node, True) is not None for node in nodes]
+            return KnownRefusals(np.array(refused, np.int32), ["taint"], ())
 
-    script = cluster("a1 a1 b1")
-    script.scheduler.set_predicate("rm", FirstNode())
-    assert gang(script, "g", 4, RACK) == []
-    script.configure((CONFIG % "bestfit").replace("zone, ", ""))
-    assert nodes(script.schedule()) == ["n1", "n1", "n2", "n2"]
+    script = cluster("a1 a2 a2", vcore=2)
+    script.scheduler.set_predicate("rm", Predicate())
+    assert gang(script, "g", 2, RACK) == []
+    script.node("n1", NodeInfo.UPDATE, attributes={"zone": "a", "rack": "1"})
+    assert nodes(script.schedule()) == ["n0", "n1"]
