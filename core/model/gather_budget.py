@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Totals
 
 #: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
@@ -36,6 +38,16 @@ class HasNow(Protocol):
     now: int
 
 
+def scarcest(amounts: Iterable[tuple[int, int, int]]) -> int:
+    """The charge of these amounts that are kept idle, in millionths: for each resource what is idle, what is used and
+    what there is in all."""
+    most = 0
+    for idle, used, whole in amounts:
+        if idle > 0 and whole > 0:
+            most = max(most, idle * WHOLE * min(whole, used + idle) // (whole * whole))
+    return min(most, WHOLE)
+
+
 class GatherBudget:
     """The budget of a partition for capacity that is kept idle for gangs (Q10).
 
@@ -57,6 +69,7 @@ class GatherBudget:
         "_needs",
         "_partition",
         "_parts",
+        "_queue",
         "_rate",
         "_recent",
         "_since",
@@ -68,8 +81,10 @@ class GatherBudget:
         "timer",
     )
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, queue: Queue | None = None) -> None:
         self._partition = partition
+        #: the queue whose quota, or limit, is kept instead of nodes (Q12)
+        self._queue = queue
         self._time: HasNow | None = None
         #: what each node had idle of what is kept there when it last changed, and the sum by type
         self._kept: dict[Node, tuple[int, ...]] = {}
@@ -120,6 +135,12 @@ class GatherBudget:
             self._count(before, after)
             self._rate = self._charged()
 
+    def keep_share(self, share: int, time: HasNow | None = None) -> None:
+        """This share of a quota, in millionths, is kept idle from now on."""
+        self._time = time or self._time
+        self._settle()
+        self._rate = share
+
     def _count(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         idle = self._idle
         idle.extend([0] * (len(after) - len(idle)))
@@ -130,15 +151,11 @@ class GatherBudget:
 
     def _charged(self) -> int:
         """The charge per time, in millionths of the partition."""
-        most = 0
         capacity, used = self._partition.capacity, self._partition.root.allocated
         hidden = self._partition.registry.hidden
-        for at, idle in enumerate(self._idle):
-            whole = capacity[at]
-            if idle > 0 and whole > 0 and at not in hidden:
-                gone = min(whole, used[at] + idle)
-                most = max(most, idle * WHOLE * gone // (whole * whole))
-        return min(most, WHOLE)
+        return scarcest(
+            (idle, used[at], capacity[at]) for at, idle in enumerate(self._idle) if at not in hidden
+        )
 
     def _settle(self) -> None:
         """Charge what was kept since the last change."""
@@ -165,7 +182,7 @@ class GatherBudget:
 
     @property
     def _allowed(self) -> int:
-        return self._partition.root.properties.gang_gather_budget * WINDOW
+        return (self._queue or self._partition.root).properties.gang_gather_budget * WINDOW
 
     def spent(self, now: int) -> bool:
         """Whether no gang may begin to gather, and the one that gathers may keep no more nodes."""
