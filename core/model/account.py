@@ -62,39 +62,38 @@ class Holding:
 class QuotaPlan:
     """When what has waited longest for a quota or a limit is expected to start (Q12).
 
-    It holds nothing: others use the quota if they are expected to end before, or fit beside. ``shape`` is that of
+    It holds nothing: others use the quota if they are expected to end before, or fit beside. ``group`` is that of
     the single ask that waits; ``None``: all members of a gang do.
     """
 
     __slots__ = (
-        "again",
-        "app",
-        "beside",
-        "check",
-        "need",
-        "shape",
-        "stale",
-        "start",
-        "start_before",
-        "timer",
+        *("again", "app", "beside", "group", "need", "order", "pending", "promised"),
+        *("stale", "start", "timer"),
     )
 
-    def __init__(self, app: Application, shape: Shape | None, need: dict[int, int]) -> None:
+    def __init__(
+        self, app: Application, group: AskGroup | None, need: dict[int, int], order: tuple[int, ...]
+    ) -> None:
         self.app = app
-        self.shape = shape
+        self.group = group
+        #: its place among all that wait: the negated priority, since when (ns), the number of its application
+        self.order = order
         #: what it needs of the quota, by type, and what is left of each of them from the start on
         self.need = need
         self.beside: dict[int, int] = {}
-        #: instant (ns) from which it fits
-        self.start = 0
-        #: the start when its patience began, and the instant (ns) at which that ends
-        self.start_before = 0
-        self.check = 0
+        #: what its application asked for
+        self.pending = tuple(app.pending)
+        #: instant (ns) from which it fits, and that of the first plan
+        self.start = self.promised = 0
         #: something came back since it was made, and the instant (ns) from which it may be made again
         self.stale = False
         self.again = 0
         #: runs until the start, or until its patience ends
         self.timer: Timer | None = None
+
+    def like(self, shape: Shape) -> bool:
+        """Whether an ask of the shape is like the one that waits."""
+        return self.group is not None and self.group.shape is shape
 
     def lends(self, shape: Shape, now: int) -> bool:
         """Whether an allocation of the shape is expected to end before the start."""
@@ -102,13 +101,12 @@ class QuotaPlan:
 
     def leaves(self, need: Iterable[tuple[int, int]]) -> bool:
         """Whether these amounts fit beside it from its start on."""
-        beside = self.beside
-        return all(value <= beside.get(at, value) for at, value in need)
+        return all(value <= self.beside.get(at, value) for at, value in need)
 
     def admits(self, shape: Shape, now: int) -> bool:
-        """Whether an ask of the shape may have what is free of the quota. Asks like the one that waits may: their
-        order decides which is served."""
-        return shape is self.shape or self.lends(shape, now) or self.leaves(shape.need)
+        """Whether an ask of the shape may have what is free of the quota. Of asks like the one that waits the order
+        decides which is served."""
+        return self.like(shape) or self.lends(shape, now) or self.leaves(shape.need)
 
 
 class Ledger:

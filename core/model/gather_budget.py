@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
@@ -36,16 +35,6 @@ class HasNow(Protocol):
     """What knows the time of the scheduler (ns)."""
 
     now: int
-
-
-def scarcest(amounts: Iterable[tuple[int, int, int]]) -> int:
-    """The charge of these amounts that are kept idle, in millionths: for each resource what is idle, what is used and
-    what there is in all."""
-    most = 0
-    for idle, used, whole in amounts:
-        if idle > 0 and whole > 0:
-            most = max(most, idle * WHOLE * min(whole, used + idle) // (whole * whole))
-    return min(most, WHOLE)
 
 
 class GatherBudget:
@@ -151,11 +140,15 @@ class GatherBudget:
 
     def _charged(self) -> int:
         """The charge per time, in millionths of the partition."""
+        most = 0
         capacity, used = self._partition.capacity, self._partition.root.allocated
         hidden = self._partition.registry.hidden
-        return scarcest(
-            (idle, used[at], capacity[at]) for at, idle in enumerate(self._idle) if at not in hidden
-        )
+        for at, idle in enumerate(self._idle):
+            whole = capacity[at]
+            if idle > 0 and whole > 0 and at not in hidden:
+                gone = min(whole, used[at] + idle)
+                most = max(most, idle * WHOLE * gone // (whole * whole))
+        return min(most, WHOLE)
 
     def _settle(self) -> None:
         """Charge what was kept since the last change."""
