@@ -61,6 +61,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     for queue in queues:
         for index, limit in queue.limits:
             left = limit - queue.allocated[index] - queue.reserved_headroom[index]
+            if queue.plan is not None and queue.plan.app is not app:  # Q12
+                left = min(left, queue.plan.beside.get(index, left))
             if index < len(whole) and whole[index] > max(0, left):
                 room = tuple(
                     top - queue.allocated[at] - queue.reserved_headroom[at]
