@@ -338,20 +338,17 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
 
 def _of_plans(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check]:
     """Yield a check for each quota and limit that is kept for what waits longest for it (Q12)."""
-    app, shape = ask.app, ask.group.shape if ask.group is not None else None
+    app, group = ask.app, ask.group
     for quota in (*app.queue.lineage, *app.limiting):
-        if (plan := quota.plan) is None or shape is None:
+        if (plan := quota.plan) is None or group is None:
             continue
         owner = f"queue {quota.path}" if isinstance(quota, Queue) else whose(quota)
-        at = f"start is planned in {max(0, plan.start - now) / SECOND:g} s"
-        if plan.app is app and (plan.like(shape) or plan.group is None):
-            yield Check("quota plan", True, f"{owner} is kept for it: its {at}", subject=owner)
-            continue
+        said = f"{owner} is kept for application {plan.app.app_id}, whose start is planned in "
+        said += f"{max(0, plan.start - now) / SECOND:g} s"
         delays = quota_plans.delays(quota, app, list(members))
-        said = f"{owner} is kept for application {plan.app.app_id}, whose {at}"
         yield Check(
             "quota plan",
-            not delays if members else plan.admits(shape, now),
+            not delays if members else plan.admits(group.shape, now),
             said,
             subject=owner,
             verdict=f"{said[:1].upper()}{said[1:]}, and it may run until then.",

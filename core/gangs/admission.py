@@ -215,7 +215,7 @@ def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
     kernel.fire(GANG, app.gang, gang_fsm.PLACE)
     place_members(kernel, app, plan)
     if app.partition.waiting.quota_plans:
-        quota_plans.placed(app)
+        quota_plans.took(app)
 
 
 # -- waiting ---------------------------------------------------------------------------------------

@@ -356,7 +356,13 @@ def _plan_in_domains(
             if (known := known_refusals(predicate, ask, partition.node_index)) is not None:
                 refused[ask].update(np.flatnonzero(known.numbers).tolist())
         for _ in range(_MOST_REFUSED if alike else _MOST_REFUSED_EACH // len(refused) + 1):
-            barred = _of_groups(groups, refused) if alike else refused
+            barred: dict[Ask, set[int]] = dict(refused)
+            for asks in (
+                members if alike else ()
+            ):  # one search then learns what most often holds for all
+                barred.update(
+                    dict.fromkeys(asks, set().union(*(refused[ask] for ask in set(asks))))
+                )
             places = _assigned(fit(partition, groups, own=own, barred=barred).places)
             accepted = _ask_for(predicate, places, refused, partition)
             if accepted is None or (accepted and places):
@@ -364,16 +370,6 @@ def _plan_in_domains(
             if not places:
                 break
     return Plan([], [])
-
-
-def _of_groups(groups: list[AskGroup], refused: dict[Ask, set[int]]) -> dict[Ask, set[int]]:
-    """The refused nodes, as if all members of a group were refused what one of them is. That is mostly so, and
-    takes fewer searches than to learn it of each."""
-    found: dict[Ask, set[int]] = {}
-    for group in groups:
-        asks = group.asks.values()
-        found.update(dict.fromkeys(asks, set().union(*(refused[ask] for ask in asks))))
-    return found
 
 
 def _ask_for(

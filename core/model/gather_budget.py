@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Totals
 
 #: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
@@ -58,7 +57,6 @@ class GatherBudget:
         "_needs",
         "_partition",
         "_parts",
-        "_queue",
         "_rate",
         "_recent",
         "_since",
@@ -70,10 +68,8 @@ class GatherBudget:
         "timer",
     )
 
-    def __init__(self, partition: Partition, queue: Queue | None = None) -> None:
+    def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        #: the queue whose quota, or limit, is kept instead of nodes (Q12)
-        self._queue = queue
         self._time: HasNow | None = None
         #: what each node had idle of what is kept there when it last changed, and the sum by type
         self._kept: dict[Node, tuple[int, ...]] = {}
@@ -125,7 +121,7 @@ class GatherBudget:
             self._rate = self._charged()
 
     def keep_share(self, share: int, time: HasNow | None = None) -> None:
-        """This share of a quota, in millionths, is kept idle from now on."""
+        """This share of a quota, in millionths, is kept idle from now on (Q12)."""
         self._time = time or self._time
         self._settle()
         self._rate = share
@@ -175,7 +171,7 @@ class GatherBudget:
 
     @property
     def _allowed(self) -> int:
-        return (self._queue or self._partition.root).properties.gang_gather_budget * WINDOW
+        return self._partition.root.properties.gang_gather_budget * WINDOW
 
     def spent(self, now: int) -> bool:
         """Whether no gang may begin to gather, and the one that gathers may keep no more nodes."""

@@ -150,7 +150,9 @@ def is_simple(group: AskGroup) -> bool:
     app = group.app
     if not app.counted or group.reserved or group.shape.locality:
         return False
-    if app.partition.waiting.quota_plans and quota_plans.is_kept(app):
+    if app.partition.waiting.quota_plans and any(
+        quota.plan for quota in quota_plans.quotas_of(app)
+    ):
         return False
     if group.shape.runtime and (
         app.partition.reservations or app.partition.node_index.planned is not None

@@ -21,7 +21,6 @@ from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
 from quadriga.core.model.run_times import NOTHING, Expected
-from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.shapes import needed_by
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -50,11 +49,6 @@ _FEW_EXAMINED: Final = 1_000
 _REST_FOR_EACH: Final = SECOND // 10_000
 
 
-def is_kept(app: Application) -> bool:
-    """Whether a plan bounds what the application may have of its quotas and limits."""
-    return any(quota.plan is not None for quota in _quotas_of(app))
-
-
 def delays(quota: Quota, app: Application, members: list[AskGroup]) -> bool:
     """Whether members that are placed together would delay the plan of the quota."""
     plan, now = quota.plan, app.partition.node_index.now
@@ -63,24 +57,18 @@ def delays(quota: Quota, app: Application, members: list[AskGroup]) -> bool:
     return not plan.leaves(needed_by((each.shape, each.pending) for each in members).items())
 
 
-def took(app: Application, shape: Shape, number: int) -> None:
-    """So many asks of the shape were placed, and their quotas and limits are charged."""
-    for quota in _quotas_of(app):
-        if (plan := quota.plan) is None or (plan.app is app and plan.group is None):
+def took(app: Application, shape: Shape | None = None, number: int = 0) -> None:
+    """So many asks of the shape were placed, and charged; without a shape, all members of the gang."""
+    now = app.partition.node_index.now
+    for quota in quotas_of(app):
+        if (plan := quota.plan) is None:
             continue
-        if plan.app is app and plan.like(shape):
+        if plan.app is app and (plan.like(shape) if shape else plan.group is None):
             _drop(quota, plan)
-        elif not plan.lends(shape, app.partition.node_index.now):
+        elif shape is not None and not plan.lends(shape, now):
             for at, value in shape.need:
                 if at in plan.beside:
                     plan.beside[at] -= value * number
-
-
-def placed(app: Application) -> None:
-    """All members of the gang were placed."""
-    for quota in _quotas_of(app):
-        if (plan := quota.plan) is not None and plan.app is app:
-            _drop(quota, plan)
 
 
 def renew(kernel: Kernel, partition: Partition) -> None:
@@ -88,7 +76,7 @@ def renew(kernel: Kernel, partition: Partition) -> None:
     waiting, now = partition.waiting, kernel.now
     for quota, plan in list(waiting.quota_plans.items()):
         start, left = plan.start, plan.beside
-        if quota not in _quotas_of(plan.app) or not _waits(plan):
+        if quota not in quotas_of(plan.app) or not _waits(plan):
             _drop(quota, plan)
         elif now >= plan.promised + plan.app.gang.patience:
             _give_up(kernel, quota, plan)
@@ -131,8 +119,7 @@ def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
                 if max(plan.order[1] + after, app.gang.rests_until) <= now:
                     first = plan if first is None or plan.order < first.order else first
     if first is not None:
-        owner = quota if isinstance(quota, Queue) else quota.queue
-        quota.budget = quota.budget or GatherBudget(partition, owner)
+        quota.budget = quota.budget or GatherBudget(partition)
         if not quota.budget.spent(now):
             quota.plan = partition.waiting.quota_plans[quota] = first
             if not _find_start(kernel, quota, first):
@@ -145,7 +132,7 @@ def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
 def _waiting(app: Application) -> Iterator[QuotaPlan]:
     """The gang of the application, or its single asks, as far as they may be served: plans without a start."""
     own = app.gang
-    if not _may_start(app):
+    if not app.groups or app.state not in application_fsm.SERVED or app.blocked or app.not_admitted:
         return
     if own.state in gang_fsm.WAITS and own.has_all_asks and (members := own.members):
         need = needed_by((group.shape, group.pending) for group in members)
@@ -159,33 +146,23 @@ def _waiting(app: Application) -> Iterator[QuotaPlan]:
             yield QuotaPlan(app, group, dict(group.shape.need), order)
 
 
-def _may_start(app: Application) -> bool:
-    return (
-        bool(app.groups)
-        and app.state in application_fsm.SERVED
-        and not app.blocked
-        and not app.not_admitted
-        and not any(queue.blocked == EVERY_BIT for queue in app.queue.lineage)
-    )
-
-
 def _waits(plan: QuotaPlan) -> bool:
     """Whether the plan is still that of something that waits."""
-    if not _may_start(plan.app):
+    app = plan.app
+    if app.state not in application_fsm.SERVED or app.blocked or app.not_admitted:
         return False
-    if plan.group is None:
-        return plan.app.gang.state in gang_fsm.WAITS and plan.pending == tuple(plan.app.pending)
-    return bool(plan.group.demand)
+    if plan.group is not None:
+        return bool(plan.group.demand)
+    return app.gang.state in gang_fsm.WAITS and plan.pending == tuple(app.pending)
 
 
 def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
     """Whether the quota and the nodes could hold it if nothing ran."""
     if any(plan.need.get(at, 0) > limit for at, limit in _amounts(quota)[0]):
         return False
+    groups = [plan.group] if plan.group is not None else plan.app.gang.members
     room = plan.app.partition.node_index.room_when_empty
-    if plan.group is not None:
-        return room(plan.group.shape) > 0
-    return all(each.pending <= room(each.shape) for each in plan.app.gang.members)
+    return all(room(each.shape) >= (1 if plan.group else each.pending) for each in groups)
 
 
 def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
@@ -245,7 +222,7 @@ def _charge(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> None:
         quota.budget.keep_share(share, kernel)
 
 
-def _quotas_of(app: Application) -> tuple[Quota, ...]:
+def quotas_of(app: Application) -> tuple[Quota, ...]:
     return *app.queue.lineage, *app.limiting
 
 

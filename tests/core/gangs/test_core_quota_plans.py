@@ -117,7 +117,7 @@ def test_q12_what_fits_beside_the_planned_start_is_placed_and_explain_tells_of_b
     assert news(world.script.schedule()) == ["small/p0-0 on n1"]
     explain = world.script.scheduler.explain
     said = "start is planned in 3500 s"
-    assert f"queue root.a is kept for it: its {said}" in str(explain("wide", "p0"))
+    assert f"queue root.a is kept for application wide, whose {said}" in str(explain("wide", "p0"))
     verdict = f"Queue root.a is kept for application wide, whose {said}, and it may run until then."
     assert explain("late", "p0").verdict == verdict
 
