@@ -50,10 +50,9 @@ Candidate = tuple[float, int, "Node"]
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
 _NODES_COUNTED: Final = 4
 
-#: domains are searched at most this often for nodes that predicates accept, if all members of a group are
-#: refused what one of them is
+#: domains are searched at most this often for nodes that predicates accept, as if all members of a group were refused
+#: what one of them is; after that, for so many members in all, by what each of them is
 _MOST_REFUSED: Final = 16
-#: after that, a search that knows what each member is refused counts as many searches as there are members
 _MOST_REFUSED_EACH: Final = 256
 
 
@@ -182,10 +181,11 @@ def _pack_in(groups: list[AskGroup], free: dict[Node, Totals]) -> dict[Node, Tot
     nodes = [node for node, room in free.items() if any(g.shape.fits(room) for g in groups)]
     del nodes[MOST_NODES:]
     members: list[Member] = []
+    kinds: dict[Shape, Member] = {}
     for group in groups:
         required = group.shape.required_node
         barred = {at for at, node in enumerate(nodes) if required not in ("", node.node_id)}
-        members += [Member(group.shape, barred)] * group.pending
+        members += [kinds.setdefault(group.shape, Member(group.shape, barred))] * group.pending
     rooms = [list(free[node]) for node in nodes]
     found = pack(members, rooms)
     if found is None:
@@ -307,10 +307,11 @@ def _pack(
     rooms = sorted(nodes, key=index.position)[:MOST_NODES]
     asks = [ask for each in members for ask in each]
     packed: list[Member] = []
+    kinds: dict[Shape, Member] = {}
     for group, each in zip(groups, members, strict=True):
         shape = group.shape
         barred = {at for at, node in enumerate(rooms) if not _may_use(index, node, shape, own)}
-        packed += [Member(shape, barred)] * len(each)
+        packed += [kinds.setdefault(shape, Member(shape, barred))] * len(each)
     found = pack(packed, [list(node.available) for node in rooms])
     if found is None:
         return []
@@ -357,12 +358,8 @@ def _plan_in_domains(
                 refused[ask].update(np.flatnonzero(known.numbers).tolist())
         for _ in range(_MOST_REFUSED if alike else _MOST_REFUSED_EACH // len(refused) + 1):
             barred: dict[Ask, set[int]] = dict(refused)
-            for asks in (
-                members if alike else ()
-            ):  # one search then learns what most often holds for all
-                barred.update(
-                    dict.fromkeys(asks, set().union(*(refused[ask] for ask in set(asks))))
-                )
+            for asks in members if alike else []:
+                barred.update(dict.fromkeys(asks, set().union(*map(refused.__getitem__, asks))))
             places = _assigned(fit(partition, groups, own=own, barred=barred).places)
             accepted = _ask_for(predicate, places, refused, partition)
             if accepted is None or (accepted and places):

@@ -60,11 +60,9 @@ class Holding:
 
 
 class QuotaPlan:
-    """When what has waited longest for a quota or a limit is expected to start (Q12).
-
-    It holds nothing: others use the quota if they are expected to end before, or fit beside. ``group`` is that of
-    the single ask that waits; ``None``: all members of a gang do.
-    """
+    """When what has waited longest for a quota or a limit is expected to start (Q12): a single ask of the group, or
+    without one all members of a gang. It holds nothing: others use the quota if they are expected to end before, or
+    fit beside."""
 
     __slots__ = (
         *("again", "app", "beside", "group", "need", "order", "pending", "promised"),
@@ -104,8 +102,7 @@ class QuotaPlan:
         return all(value <= self.beside.get(at, value) for at, value in need)
 
     def admits(self, shape: Shape, now: int) -> bool:
-        """Whether an ask of the shape may have what is free of the quota. Of asks like the one that waits the order
-        decides which is served."""
+        """Whether an ask of the shape may have what is free. Of asks like the one that waits the order decides."""
         return self.like(shape) or self.lends(shape, now) or self.leaves(shape.need)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
@@ -108,23 +108,22 @@ def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected |
 
 def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
     """Plan the start of the first waiter of the quota; return the number of applications examined."""
-    now, first, found, examined = kernel.now, None, False, 0
-    apps = () if quota.plan is not None or quota is partition.root else _apps_of(quota)
-    for app in apps:
+    now, due, examined = kernel.now, [], 0
+    for app in _apps_of(quota) if quota.plan is None and quota is not partition.root else ():
         examined += 1
         after = app.queue.properties.gang_gather_after
         for plan in _waiting(app):
-            if _is_short(quota, plan.need) and _fits_empty(quota, plan):
-                found = True
-                if max(plan.order[1] + after, app.gang.rests_until) <= now:
-                    first = plan if first is None or plan.order < first.order else first
-    if first is not None:
+            if max(plan.order[1] + after, app.gang.rests_until) <= now:
+                if _is_short(quota, plan.need) and _fits_empty(quota, plan):
+                    due.append(plan)
+    if due:
         quota.budget = quota.budget or GatherBudget(partition)
         if not quota.budget.spent(now):
+            first = min(due, key=attrgetter("order"))
             quota.plan = partition.waiting.quota_plans[quota] = first
             if not _find_start(kernel, quota, first):
                 _give_up(kernel, quota, first)
-    if not (quota.plan or found or quota.short_of or quota.gated):
+    if not (quota.plan or quota.short_of or quota.gated):
         del partition.waiting.short_quotas[quota]
     return examined
 
