@@ -340,7 +340,7 @@ def _plan_in_domains(
     own: list[Node],
 ) -> Plan:
     """Plan members that want something of their domains (Q13). Where predicates refuse nodes, the domains are
-    searched again without these."""
+    searched again without these (D299)."""
     found = fit(partition, groups, own=own)
     if (short := found.shortage) is not None:
         groups[0].app.gang.shortage = words_of(partition, short)

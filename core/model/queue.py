@@ -229,8 +229,6 @@ class Queue(Level):
         self.limits = registry.limits(max) if max else ()
         self.guaranteed = guaranteed
         self.guaranteed_by_type = dict(registry.limits(guaranteed or {}))
-        if self.plan is not None:
-            self.plan.stale = True
         self.partition.failed_preemptions.allow_all_retries()
 
     def _set_limits(self, config: QueueConfig) -> None:

@@ -76,16 +76,17 @@ def renew(kernel: Kernel, partition: Partition) -> None:
     waiting, now = partition.waiting, kernel.now
     for quota, plan in list(waiting.quota_plans.items()):
         start, left = plan.start, plan.beside
+        overran = start <= now and _is_short(quota, plan.need)
         if quota not in quotas_of(plan.app) or not _waits(plan):
             _drop(quota, plan)
         elif now >= plan.promised + plan.app.gang.patience:
             _give_up(kernel, quota, plan)
-        elif (plan.stale or (start <= now and _is_short(quota, plan.need))) and plan.again <= now:
+        elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
                 _give_up(kernel, quota, plan)
-            elif plan.start > start or any(
-                plan.beside.get(at, n + 1) > n for at, n in left.items()
-            ):
+            elif (
+                plan.start > start or not plan.beside.items() <= left.items()
+            ):  # others may use more
                 quota.regained()
                 plan.stale = False
         else:
