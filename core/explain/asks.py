@@ -339,7 +339,7 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
 def _of_plans(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check]:
     """Yield a check for each quota and limit that is kept for what waits longest for it (Q12)."""
     app, group = ask.app, ask.group
-    for quota in (*app.queue.lineage, *app.limiting):
+    for quota in quota_plans.quotas_of(app):
         if (plan := quota.plan) is None or group is None:
             continue
         owner = f"queue {quota.path}" if isinstance(quota, Queue) else whose(quota)
