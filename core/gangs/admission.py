@@ -236,7 +236,7 @@ def _wait_for(
         return
     waiting.gangs[app] = None
     if own.waiting_since < 0:
-        own.waiting_since = kernel.now
+        own.waiting_since = quota_plans.waits_since(app, kernel.now)
         _await_due(kernel, app)
 
 

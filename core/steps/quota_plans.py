@@ -71,10 +71,20 @@ def took(app: Application, shape: Shape | None = None, number: int = 0) -> None:
                     plan.beside[at] -= value * number
 
 
+def waits_since(app: Application, now: int) -> int:
+    """Since when (ns) a gang has waited that begins to wait for nodes, perhaps after a planned start at a quota."""
+    plans = [quota.plan for quota in quotas_of(app) if quota.plan is not None]
+    return min([plan.order[1] for plan in plans if plan.app is app], default=now)
+
+
 def renew(kernel: Kernel, partition: Partition) -> None:
     """Make plans again if something has changed, drop those that gain nothing, and look for new waiters."""
     waiting, now = partition.waiting, kernel.now
+    nodes = partition.node_index.planned
     for quota, plan in list(waiting.quota_plans.items()):
+        if nodes is not None and nodes.app is plan.app and nodes.start > plan.start:
+            plan.start, plan.promised = nodes.start, max(plan.promised, nodes.start)
+            quota.regained()
         start, left = plan.start, plan.beside
         overran = start <= now and _is_short(quota, plan.need)
         if quota not in quotas_of(plan.app) or not _waits(plan):

@@ -19,27 +19,36 @@ LIMIT = "limits: [{limit: x, users: ['*'], maxresources: {vcore: 10m}}]"
 class World:
     """A queue or a user may use ten vcores of a hundred. Jobs of one vcore come each minute and use all ten."""
 
-    def __init__(self, bound: str = QUOTA, told: int | None = None, **properties: str) -> None:
+    def __init__(
+        self, bound: str = QUOTA, told: int | None = None, vcore: int = 50, **properties: str
+    ) -> None:
         both = {"gang.gather.after": "1h", **properties}
         words = ", ".join(f"{name}: '{value}'" for name, value in both.items())
         config = queues("a", "b", root=f"properties: {{{words}}}", a=bound)
         options = Options(journal_size=None, gang_admission="atomic")
-        self.script: Script = scripted(config, nodes=("n1", "n2"), options=options, vcore=50)
+        self.script: Script = scripted(config, nodes=("n1", "n2"), options=options, vcore=vcore)
         self.script.check = False
         self.told = told
+        self.others = 0
         self.now = 0
         self.started: list[str] = []
         self._ends: dict[int, list[tuple[str, str]]] = {}
 
     def submit(
-        self, name: str, pods: int, vcore: int, told: int | None = None, priority: int = 0
+        self,
+        name: str,
+        pods: int,
+        vcore: int,
+        told: int | None = None,
+        priority: int = 0,
+        queue: str = "a",
     ) -> None:
         """A job; one of several pods is a gang of real asks."""
         tags = {"expected.runtime": f"{told}"} if told else {}
         gang = None
         if pods > 1:
             tags["gang.placeholders"], gang = "none", {"vcore": pods * vcore}
-        self.script.app(name, "root.a", gang=gang, tags=tags)
+        self.script.app(name, f"root.{queue}", gang=gang, tags=tags)
         keys = [f"p{at}" for at in range(pods)]
         self.script.ask(name, *keys, priority=priority, vcore=vcore)
 
@@ -48,6 +57,8 @@ class World:
         starts, or the last one."""
         for _ in range(minutes):
             self.submit(f"j{self.now}", 1, 1, self.told)
+            for at in range(self.others):
+                self.submit(f"jb{at}-{self.now}", 1, 1, queue="b")
             for line in news(self.script.schedule()):
                 name, uuid = line.split()[0].split("/")
                 self.started.append(name)
@@ -136,3 +147,15 @@ def test_q12_no_quota_is_kept_longer_than_the_budget_and_the_patience_allow() ->
     assert world.queue.budget.spent(60 * world.now * 1_000_000_000)
     world.run(60)
     assert world.plan is None
+
+
+def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_its_start_there() -> (
+    None
+):
+    """Jobs of another queue fill the nodes. Quota and nodes are free for the gang one after the other, within twenty
+    minutes."""
+    world = World(vcore=8, **{"gang.gather.budget": "10%", "gang.gather.patience": "2m"})
+    world.others = 2
+    world.run(20)
+    world.submit("wide", 2, 5)
+    assert world.run(150, "wide") < 20 + 60 + 25
