@@ -51,8 +51,6 @@ def allocate(kernel: Kernel, ask: Ask, node: Node, *, node_charged: bool = False
     landed = (allocation,)
     partition.rm.observer.allocated(landed)
     kernel.outbox.allocated(landed)
-    if partition.waiting.quota_plans and group is not None:
-        quota_plans.took(app, group.shape, 1)
     if not ask.pending:
         if ask.reservations:
             reservation.cancel_all_of(partition, ask)
@@ -61,6 +59,8 @@ def allocate(kernel: Kernel, ask: Ask, node: Node, *, node_charged: bool = False
         del app.asks[ask.ask_key]
     if group is not None and group.kind.placeholder and not group.asks:
         app.partition.waiting.offer_replacements(app)
+    if partition.waiting.quota_plans and group is not None:
+        quota_plans.took(app, group.shape, 1)
     return allocation
 
 

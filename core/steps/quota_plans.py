@@ -90,10 +90,10 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         if quota not in quotas_of(plan.app) or not _waits(plan):
             _drop(quota, plan)
         elif now >= plan.promised + plan.app.gang.patience:
-            _give_up(kernel, quota, plan)
+            _drop(quota, plan, kernel)
         elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
-                _give_up(kernel, quota, plan)
+                _drop(quota, plan, kernel)
             elif (
                 plan.start > start or not plan.beside.items() <= left.items()
             ):  # others may use more
@@ -124,16 +124,16 @@ def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
         examined += 1
         after = app.queue.properties.gang_gather_after
         for plan in _waiting(app):
-            if max(plan.order[1] + after, app.gang.rests_until) <= now:
-                if _is_short(quota, plan.need) and _fits_empty(quota, plan):
-                    due.append(plan)
+            is_due = max(plan.order[1] + after, app.gang.rests_until) <= now
+            if is_due and _is_short(quota, plan.need) and _fits_empty(quota, plan):
+                due.append(plan)
     if due:
         quota.budget = quota.budget or GatherBudget(partition)
         if not quota.budget.spent(now):
             first = min(due, key=attrgetter("order"))
             quota.plan = partition.waiting.quota_plans[quota] = first
             if not _find_start(kernel, quota, first):
-                _give_up(kernel, quota, first)
+                _drop(quota, first, kernel)
     if not (quota.plan or quota.short_of or quota.gated):
         del partition.waiting.short_quotas[quota]
     return examined
@@ -206,14 +206,11 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     return min(plan.beside.values(), default=0) >= 0
 
 
-def _give_up(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> None:
-    """It has no planned start, or that receded for longer than its patience: others may have theirs (Q10)."""
-    plan.app.gang.rests_until = kernel.now + max(_REST, plan.app.gang.patience)
-    _drop(quota, plan)
-
-
-def _drop(quota: Quota, plan: QuotaPlan) -> None:
-    """Nothing is kept of the quota any more."""
+def _drop(quota: Quota, plan: QuotaPlan, gave_up: Kernel | None = None) -> None:
+    """Nothing is kept of the quota any more. What gave up, as it has no planned start or that receded for longer than
+    its patience, lets others have theirs (Q10)."""
+    if gave_up is not None:
+        plan.app.gang.rests_until = gave_up.now + max(_REST, plan.app.gang.patience)
     quota.plan = None
     del plan.app.partition.waiting.quota_plans[quota]
     if plan.timer is not None:
