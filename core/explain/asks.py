@@ -14,7 +14,7 @@ from quadriga.core.explain.nodes import of_nodes
 from quadriga.core.explain.remedies import Changes, changes_for, whose
 from quadriga.core.explain.rivals import needs_a_slot
 from quadriga.core.model.gang import NODES, PREDICATES, QUOTA
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.by_run_time import WHOLE
 from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
@@ -22,7 +22,7 @@ from quadriga.core.resources.shapes import needed_by, shape_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.runtime.stepwise import Steps
-from quadriga.core.steps import gang
+from quadriga.core.steps import gang, quota_plans
 from quadriga.core.topology.members import MemberPredicate
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -162,6 +162,7 @@ def _before_nodes(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[C
     demand = _demand(ask, members)
     yield from _of_limits(ask, demand, bool(members))
     yield from _of_queues(ask, demand, bool(members))
+    yield from _of_plans(ask, members, now)
 
 
 def _demand(ask: Ask, members: Sequence[AskGroup]) -> dict[int, int]:
@@ -379,6 +380,28 @@ def _of_queues(ask: Ask, demand: dict[int, int], whole: bool) -> Iterator[Check]
                 yield _amount(
                     ask, "quota", owner, at, limit, queue.allocated, kept, demand[at], whole
                 )
+
+
+def _of_plans(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check]:
+    """Yield a check for each quota and limit that is kept for what waits longest for it (Q12)."""
+    app, group = ask.app, ask.group
+    for quota in quota_plans.quotas_of(app):
+        if (plan := quota.plan) is None or group is None:
+            continue
+        owner = f"queue {quota.path}" if isinstance(quota, Queue) else whose(quota)
+        said = f"{owner} is kept for application {plan.app.app_id}, whose start is planned in "
+        said += f"{max(0, plan.start - now) / SECOND:g} s"
+        delays = quota_plans.delays(quota, app, list(members))
+        yield Check(
+            "quota plan",
+            not delays if members else plan.admits(group.shape, now),
+            said,
+            subject=owner,
+            verdict=f"{said[:1].upper()}{said[1:]}, and it may run until then.",
+            holders=(Holder(plan.app.app_id),),
+            held=1,
+            until=f"application {plan.app.app_id} has to start",
+        )
 
 
 def _of_root(ask: Ask, members: Sequence[AskGroup]) -> Iterator[Check]:

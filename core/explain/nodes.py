@@ -67,7 +67,15 @@ def of_nodes(
     yield from _reservations(ask)
     if not asked and ask in partition.waiting.deferred_asks:
         yield _REFUSED
-    draining, kept, free = [], [], []
+    draining, kept, free, planned = [], [], [], []
+    plan = None if ask.required_node else partition.node_index.planned
+    if (
+        plan is not None
+        and plan.app is ask.app
+        and ask.group
+        and ask.app.gang.starts_whole(ask.group)
+    ):
+        plan = None
     lacking: dict[tuple[int, ...], int] = {}
     nearest: list[Node] = []
     one_by_one = [required] if required is not None else list(partition.nodes.values())
@@ -92,6 +100,8 @@ def of_nodes(
                 split.append(node)
         elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
             kept.append(node)
+        elif plan is not None and node.beside and not lends(node, shape, kernel.now):
+            planned.append(node)
         else:
             free.append(node)
     refused: dict[str, int] = {}
@@ -129,6 +139,18 @@ def of_nodes(
         yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)
     if kept:
         yield _reserved(kept, kernel.now)
+    if planned and plan is not None:
+        who = plan.app.app_id
+        said = f"kept for the gang {who}, whose start is planned in {max(0, plan.start - kernel.now) / SECOND:g} s"
+        yield Check(
+            "nodes",
+            False,
+            f"{_number(len(planned))}: room, but {said}",
+            verdict=f"Each node with room for it is {said}, and it may run until then.",
+            holders=(Holder(who, amount=len(planned)),),
+            held=1,
+            until=f"the gang {who} has to start",
+        )
     yield from _lacking(ask, shape, lacking, nearest)
     if split:
         yield from _split(ask, shape, split)

@@ -32,7 +32,7 @@ from quadriga.core.model.waiting import FOREVER
 from quadriga.core.ordering.room import room_when_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.steps import gang, limits
+from quadriga.core.steps import gang, limits, quota_plans
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.topology.domains import fit
 from quadriga.fsm import GANG
@@ -166,14 +166,16 @@ def _short_of_quota(kernel: Kernel, app: Application, demand: dict[int, int]) ->
 
     Root's quota is what the nodes have: a gang that exceeds it lacks nodes (G12).
     """
+    members = app.gang.members
     for queue in app.queue.lineage[:-1]:
-        if _exceeds(app, queue, demand, kept=True):
+        if _exceeds(app, queue, demand, kept=True) or quota_plans.delays(queue, app, members):
             _wait_for_quota(kernel, app, queue)
             return True
     for ledger in app.limiting:
         for at, limit in ledger.resources:
-            if demand.get(at, 0) > max(0, limit - ledger.usage[at]):
-                ledger.gated[app] = None
+            short = demand.get(at, 0) > max(0, limit - ledger.usage[at])
+            if short or quota_plans.delays(ledger, app, members):
+                ledger.gated[app] = app.partition.waiting.short_quotas[ledger] = None
                 _wait_without_nodes(kernel, app, LIMIT, _NO_LIMIT)
                 return True
     return False
@@ -191,7 +193,7 @@ def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bo
 
 
 def _wait_for_quota(kernel: Kernel, app: Application, queue: Queue) -> None:
-    queue.gated[app] = None
+    queue.gated[app] = app.partition.waiting.short_quotas[queue] = None
     _wait_without_nodes(kernel, app, QUOTA, _NO_QUOTA % queue.path)
 
 
@@ -214,6 +216,8 @@ def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
     app.partition.rm.observer.gang_placed(app, len(plan.places))
     kernel.fire(GANG, app.gang, gang_fsm.PLACE)
     place_members(kernel, app, plan)
+    if app.partition.waiting.quota_plans:
+        quota_plans.took(app)
 
 
 # -- waiting ---------------------------------------------------------------------------------------
@@ -235,7 +239,7 @@ def _wait_for(
         return
     waiting.gangs[app] = None
     if own.waiting_since < 0:
-        own.waiting_since = kernel.now
+        own.waiting_since = quota_plans.waits_since(app, kernel.now)
         _await_due(kernel, app)
 
 
@@ -248,7 +252,8 @@ def retry(app: Application) -> None:
 
 def retry_local(partition: Partition) -> None:
     """Domains are others than before: try the gangs again that want something of them (Q13)."""
-    for app in list(partition.waiting.gangs):
+    waiting = partition.waiting
+    for app in [*waiting.gangs, *waiting.deferred_gangs]:
         if app.gang.local:
             retry(app)
 

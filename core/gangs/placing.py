@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.model import accounting
 from quadriga.core.resources.vectors import covers
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.steps import quota_plans
 from quadriga.core.steps.allocating import allocate, allocate_all
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def _place_together(kernel: Kernel, app: Application, places: list[Place]) -> No
     for group, number in Counter([ask.group for ask, _ in places]).items():
         assert group is not None
         accounting.charge_above(group, number)
+        if partition.waiting.quota_plans:
+            quota_plans.took(app, group.shape, number)
     placements = [
         (task_groups[ask.kind.task_group] if ask.kind.placeholder else None, ask, node)
         for ask, node in places

@@ -28,7 +28,7 @@ from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.topology.domains import fit, is_local, words_of
-from quadriga.core.topology.packing import MOST_NODES, pack
+from quadriga.core.topology.packing import MOST_NODES, Member, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals
     from quadriga.core.runtime.kernel import Kernel
+    from quadriga.core.topology.search import Part
     from quadriga.si.known_refusals import KnownRefusals
 
 #: one member: its ask, and its node
@@ -49,8 +50,10 @@ Candidate = tuple[float, int, "Node"]
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
 _NODES_COUNTED: Final = 4
 
-#: domains are searched at most this often for nodes that predicates accept
+#: domains are searched at most this often for nodes that predicates accept, as if all members of a group were refused
+#: what one of them is; after that, for so many members in all, by what each of them is
 _MOST_REFUSED: Final = 16
+_MOST_REFUSED_EACH: Final = 256
 
 
 class Lack(NamedTuple):
@@ -144,8 +147,8 @@ def fit_in(
     groups = _large_first(partition, groups)
     left: dict[Node, Totals] = {}
     if is_local(groups):
-        for group, node, number in fit(partition, groups, free).places:
-            _take_from(left.setdefault(node, list(free[node])), group.shape, number)
+        for part, node, number in fit(partition, groups, free).places:
+            _take_from(left.setdefault(node, list(free[node])), part.shape, number)
         return _used(free, left) if left else None
     for group in groups:
         shape, missing = group.shape, group.pending
@@ -177,15 +180,14 @@ def _pack_in(groups: list[AskGroup], free: dict[Node, Totals]) -> dict[Node, Tot
     """As ``fit_in``, if a search finds other nodes for the members."""
     nodes = [node for node, room in free.items() if any(g.shape.fits(room) for g in groups)]
     del nodes[MOST_NODES:]
-    shapes = [group.shape for group in groups for _ in range(group.pending)]
-    barred = {
-        shape: [
-            at for at, node in enumerate(nodes) if shape.required_node not in ("", node.node_id)
-        ]
-        for shape in shapes
-    }
+    members: list[Member] = []
+    kinds: dict[Shape, Member] = {}
+    for group in groups:
+        required = group.shape.required_node
+        barred = {at for at, node in enumerate(nodes) if required not in ("", node.node_id)}
+        members += [kinds.setdefault(group.shape, Member(group.shape, barred))] * group.pending
     rooms = [list(free[node]) for node in nodes]
-    found = pack(shapes, rooms, barred)
+    found = pack(members, rooms)
     if found is None:
         return None
     return _used(free, {nodes[at]: rooms[at] for at in sorted(set(found))})
@@ -304,14 +306,13 @@ def _pack(
         nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
     rooms = sorted(nodes, key=index.position)[:MOST_NODES]
     asks = [ask for each in members for ask in each]
-    shapes = [group.shape for group, each in zip(groups, members, strict=True) for _ in each]
-    barred = {
-        group.shape: [
-            at for at, node in enumerate(rooms) if not _may_use(index, node, group.shape, own)
-        ]
-        for group in groups
-    }
-    found = pack(shapes, [list(node.available) for node in rooms], barred)
+    packed: list[Member] = []
+    kinds: dict[Shape, Member] = {}
+    for group, each in zip(groups, members, strict=True):
+        shape = group.shape
+        barred = {at for at, node in enumerate(rooms) if not _may_use(index, node, shape, own)}
+        packed += [kinds.setdefault(shape, Member(shape, barred))] * len(each)
+    found = pack(packed, [list(node.available) for node in rooms])
     if found is None:
         return []
     places = [(ask, rooms[at]) for ask, at in zip(asks, found, strict=True)]
@@ -339,37 +340,49 @@ def _plan_in_domains(
     own: list[Node],
 ) -> Plan:
     """Plan members that want something of their domains (Q13). Where predicates refuse nodes, the domains are
-    searched again without these."""
-    predicate = kernel.predicates.get(partition.rm.rm_id)
-    barred: dict[AskGroup, set[int]] = {}
-    if predicate is not None:
-        for group in groups:
-            known = known_refusals(predicate, group.head, partition.node_index)
-            barred[group] = set(np.flatnonzero(known.numbers).tolist()) if known else set()
+    searched again without these (D299)."""
     found = fit(partition, groups, own=own)
     if (short := found.shortage) is not None:
         groups[0].app.gang.shortage = words_of(partition, short)
         lack = Lack(groups[0].shape, short.number - short.ready)
         # more room in a domain may let it have the least number of members, or those of another shape
         return Plan([], [lack], crowded=len(groups) > 1 or any(map(_wants_least, groups)))
+    predicate = kernel.predicates.get(partition.rm.rm_id)
     if predicate is None:
-        return Plan(_assigned(found.places, groups, members), [])
-    for _ in range(_MOST_REFUSED):
-        if any(barred.values()):
-            found = fit(partition, groups, own=own, barred=barred)
-        refused = False
-        places = _assigned(found.places, groups, members)
-        for at, (ask, node) in enumerate(places):
-            said = predicate(ask.ask_key, node.node_id, True)
-            if said is ANSWER_PENDING:
-                look_ahead(predicate, ask, (other for _, other in places[at + 1 :]))
-                return Plan([], [])
-            if said is not None and ask.group is not None:
-                barred[ask.group].add(partition.node_index.position(node))
-                refused = True
-        if not refused:
-            return Plan(places, [])
+        return Plan(_assigned(found.places), [])
+    refused: dict[Ask, set[int]] = {ask: set() for asks in members for ask in asks}
+    for alike in (True, False):
+        asked = [group.head for group in groups] if alike else refused
+        for ask in asked:
+            if (known := known_refusals(predicate, ask, partition.node_index)) is not None:
+                refused[ask].update(np.flatnonzero(known.numbers).tolist())
+        for _ in range(_MOST_REFUSED if alike else _MOST_REFUSED_EACH // len(refused) + 1):
+            barred: dict[Ask, set[int]] = dict(refused)
+            for asks in members if alike else []:
+                barred.update(dict.fromkeys(asks, set().union(*map(refused.__getitem__, asks))))
+            places = _assigned(fit(partition, groups, own=own, barred=barred).places)
+            accepted = _ask_for(predicate, places, refused, partition)
+            if accepted is None or (accepted and places):
+                return Plan(places if accepted else [], [])
+            if not places:
+                break
     return Plan([], [])
+
+
+def _ask_for(
+    predicate: Any, places: list[Place], refused: dict[Ask, set[int]], partition: Partition
+) -> bool | None:
+    """Whether the predicates accept all places, and note the others; ``None`` if an answer is pending."""
+    accepted = True
+    for at, (ask, node) in enumerate(places):
+        said = predicate(ask.ask_key, node.node_id, True)
+        if said is ANSWER_PENDING:
+            look_ahead(predicate, ask, (other for _, other in places[at + 1 :]))
+            return None
+        if said is not None:
+            refused[ask].add(partition.node_index.position(node))
+            accepted = False
+    return accepted
 
 
 def _wants_least(group: AskGroup) -> bool:
@@ -377,13 +390,10 @@ def _wants_least(group: AskGroup) -> bool:
     return any(rule is not None and rule.least > 1 for rule in rules)
 
 
-def _assigned(
-    places: list[tuple[AskGroup, Node, int]], groups: list[AskGroup], members: list[list[Ask]]
-) -> list[Place]:
+def _assigned(places: list[tuple[Part, Node, int]]) -> list[Place]:
     """The members in order on the nodes that were found for them."""
-    waiting = {group: iter(asks) for group, asks in zip(groups, members, strict=True)}
-    found = [(next(waiting[group]), node) for group, node, n in places for _ in range(n)]
-    return _in_order(found)
+    parts = {part: (ask for ask in part.key for _ in range(ask.pending)) for part, _, _ in places}
+    return _in_order([(next(parts[part]), node) for part, node, n in places for _ in range(n)])
 
 
 class _Attempt:

@@ -19,9 +19,9 @@ import numpy as np
 from quadriga.base.times import SECOND
 from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
-from quadriga.core.model.run_times import NOTHING, Expected
 from quadriga.core.ordering.room import room_for
 from quadriga.core.steps import reservation
+from quadriga.core.steps.quota_plans import end_of
 from quadriga.core.topology.domains import is_local, required_domains
 
 if TYPE_CHECKING:
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.run_times import Expected
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
 
 #: the timer that fires at the planned start
 _TIMER: Final = "partition.planned_start"
-#: what nothing is known of is expected to last this long (ns) at least
-_SHORTEST: Final = 60 * SECOND
-
 #: at most this many allocations and nodes are examined for a plan, a quarter of them where domains matter
 _MOST_EXAMINED: Final = 20_000
 #: a plan for which more than a thousand were examined is made again after this time (ns) for each of them at the
@@ -69,7 +67,7 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
         for allocation in node.allocations:
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
-                expected = _end_of(partition, allocation, now)
+                expected = end_of(partition, allocation, now)
                 if expected is None:
                     continue
             ends[allocation] = expected
@@ -166,17 +164,6 @@ def _least_for_domains(
 
     found = bisect_left(counts, True, key=fits)
     return counts[found] if found < len(counts) else whole + 1
-
-
-def _end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:
-    """When the allocation is expected to end; ``None``: never. One of which nothing is known is expected to last
-    as long again as it has run."""
-    if partition.gather_budget.is_endless(allocation, now):
-        return None
-    expected = partition.run_times.end_of(allocation, now)
-    if expected is None:
-        return Expected(now + max(now - allocation.created, _SHORTEST), NOTHING)
-    return expected
 
 
 class _Room:

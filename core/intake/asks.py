@@ -226,7 +226,8 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     placeholder = message.placeholder and bool(task_group)  # I18
     node = required_node(terms)
     runtime = terms.expected_runtime or app.expected_runtime
-    if not runtime and app.partition.waiting.gangs:
+    waiting = app.partition.waiting
+    if not runtime and (waiting.gangs or waiting.quota_plans):
         # it may be lent what is kept for one of them (Q9)
         expected = app.partition.run_times.of_terms(app, terms, task_group)
         runtime = expected.time if expected is not None else 0

@@ -9,6 +9,7 @@ the entities mark their changes while their resource manager tracks events.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,9 @@ from quadriga.core.resources.vectors import Totals, Vector, add
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.gather_budget import GatherBudget
     from quadriga.core.model.queue import LeafQueue, Queue
+    from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Level
     from quadriga.core.resources.shapes import Shape
 
@@ -56,6 +59,53 @@ class Holding:
     children: tuple[Holding, ...]
 
 
+class QuotaPlan:
+    """When what has waited longest for a quota or a limit is expected to start (Q12): a single ask of the group, or
+    without one all members of a gang. It holds nothing: others use the quota if they are expected to end before, or
+    fit beside."""
+
+    __slots__ = (
+        *("again", "app", "beside", "group", "need", "order", "pending", "promised"),
+        *("stale", "start", "timer"),
+    )
+
+    def __init__(
+        self, app: Application, group: AskGroup | None, need: dict[int, int], order: tuple[int, ...]
+    ) -> None:
+        self.app = app
+        self.group = group
+        #: its place among all that wait: the negated priority, since when (ns), the number of its application
+        self.order = order
+        #: what it needs of the quota, by type, and what is left of each of them from the start on
+        self.need = need
+        self.beside: dict[int, int] = {}
+        #: what its application asked for
+        self.pending = tuple(app.pending)
+        #: instant (ns) from which it fits, and that of the first plan
+        self.start = self.promised = 0
+        #: something came back since it was made, and the instant (ns) from which it may be made again
+        self.stale = False
+        self.again = 0
+        #: runs until the start, or until its patience ends
+        self.timer: Timer | None = None
+
+    def like(self, shape: Shape) -> bool:
+        """Whether an ask of the shape is like the one that waits."""
+        return self.group is not None and self.group.shape is shape
+
+    def lends(self, shape: Shape, now: int) -> bool:
+        """Whether an allocation of the shape is expected to end before the start."""
+        return 0 < shape.runtime <= self.start - now
+
+    def leaves(self, need: Iterable[tuple[int, int]]) -> bool:
+        """Whether these amounts fit beside it from its start on."""
+        return all(value <= self.beside.get(at, value) for at, value in need)
+
+    def admits(self, shape: Shape, now: int) -> bool:
+        """Whether an ask of the shape may have what is free. Of asks like the one that waits the order decides."""
+        return self.like(shape) or self.lends(shape, now) or self.leaves(shape.need)
+
+
 class Ledger:
     """One account in one queue: its usage there and below, and its limit if it has one.
 
@@ -65,9 +115,11 @@ class Ledger:
     __slots__ = (
         "account",
         "bound",
+        "budget",
         "gated",
         "limit",
         "max_applications",
+        "plan",
         "queue",
         "resources",
         "running",
@@ -88,6 +140,9 @@ class Ledger:
         self.short_of: dict[Shape, dict[Level, None]] = {}
         #: gangs that wait until the limit has room for all their members (Q2)
         self.gated: dict[Application, None] = {}
+        #: what waits longest for the limit, and the budget for what is kept idle for it (Q12)
+        self.plan: QuotaPlan | None = None
+        self.budget: GatherBudget | None = None
         #: levels blocked by the limit on the number of applications
         self.shut: dict[Level, None] = {}
         self.limit, self.wildcard = account.granted(queue)
@@ -95,8 +150,10 @@ class Ledger:
         self.max_applications = self.limit.applications if self.limit is not None else 0
 
     def has_room(self, shape: Shape) -> bool:
-        """Whether one more allocation of this shape stays within the limit."""
-        return shape.stays_within(self.resources, self.usage)
+        """Whether one more allocation of this shape stays within the limit, and delays no plan (Q12)."""
+        if not shape.stays_within(self.resources, self.usage):
+            return False
+        return self.plan is None or self.plan.admits(shape, self.queue.partition.node_index.now)
 
     def is_short(self, shape: Shape) -> bool:
         """Whether the limit has no room for asks of this shape."""
@@ -111,7 +168,9 @@ class Ledger:
         """Block this shape below ``level`` until the limit has room for it."""
         self.short_of.setdefault(shape, {})[level] = None
         self._mark_changed(shape)
-        self.queue.partition.waiting.short_ledgers.setdefault(shape, {})[self] = None
+        waiting = self.queue.partition.waiting
+        waiting.short_quotas[self] = None
+        waiting.short_ledgers.setdefault(shape, {})[self] = None
         level.block(shape.bits)
 
     def _mark_changed(self, shape: Shape) -> None:
@@ -120,6 +179,8 @@ class Ledger:
 
     def regained(self) -> None:
         """The ledger got resources back: unblock the shapes that may have room now."""
+        if self.plan is not None:
+            self.plan.stale = True
         for shape in [shape for shape in self.short_of if self.has_room(shape)]:
             self.queue.partition.waiting.reopened[self, shape] = None
             self.forget(shape)

@@ -120,6 +120,12 @@ class GatherBudget:
             self._count(before, after)
             self._rate = self._charged()
 
+    def keep_share(self, share: int, time: HasNow | None = None) -> None:
+        """This share of a quota, in millionths, is kept idle from now on (Q12)."""
+        self._time = time or self._time
+        self._settle()
+        self._rate = share
+
     def _count(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         idle = self._idle
         idle.extend([0] * (len(after) - len(idle)))

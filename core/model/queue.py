@@ -21,8 +21,10 @@ from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.account import QuotaPlan
     from quadriga.core.model.application import Application
     from quadriga.core.model.failed_preemptions import FailedPreemption
+    from quadriga.core.model.gather_budget import GatherBudget
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.timer import Timer
 
@@ -57,6 +59,7 @@ class Queue(Level):
         "admitted",
         "allocated",
         "allocated_upwards",
+        "budget",
         "capacity_epoch",
         "children",
         "entries",
@@ -77,6 +80,7 @@ class Queue(Level):
         "path",
         "pending",
         "pending_upwards",
+        "plan",
         "preempting",
         "priorities",
         "priority",
@@ -171,6 +175,9 @@ class Queue(Level):
         self.short_bits = 0
         #: gangs that wait until this quota has room for all their members (X16)
         self.gated: dict[Application, None] = {}
+        #: what waits longest for this quota, and the budget for what is kept idle for it (Q12)
+        self.plan: QuotaPlan | None = None
+        self.budget: GatherBudget | None = None
         #: preemptions that failed because the queue would exceed its guarantee or its max (5.9)
         self.above_guarantee: dict[FailedPreemption, None] = {}
         #: runs while the queue exceeds its max, before its allocations are preempted (2.8)
@@ -274,13 +281,14 @@ class Queue(Level):
     # -- quota -----------------------------------------------------------------------------------
 
     def has_room(self, shape: Shape) -> bool:
-        """Whether one more allocation of this shape stays within the max of this queue (5.3).
+        """Whether one more allocation of this shape stays within the max of this queue (5.3), and delays no plan
+        (Q12).
 
         Root's max is what all nodes have. It does not bound asks that require their node, which that node
         bounds (2.8).
         """
         if shape.stays_within(self.limits, self.allocated):
-            return True
+            return self.plan is None or self.plan.admits(shape, self.partition.node_index.now)
         return self.parent is None and bool(shape.required_node)
 
     def is_short(self, shape: Shape) -> bool:
@@ -294,6 +302,7 @@ class Queue(Level):
         """
         self.short_of[shape] = None
         self.short_bits |= shape.allocate
+        self.partition.waiting.short_quotas[self] = None
         self._mark_changed(shape)
         self.block(shape.quota)
 
@@ -303,6 +312,8 @@ class Queue(Level):
 
     def regained(self) -> None:
         """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
+        if self.plan is not None:
+            self.plan.stale = True
         if self.short_of and (fitting := self._may_fit() & self.short_bits):
             able = [shape for shape in self.short_of if shape.allocate & fitting]
             for shape in filter(self.has_room, able):

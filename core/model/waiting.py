@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.resources.shapes import RETRY_RESERVATION
 
 if TYPE_CHECKING:
-    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.account import Ledger, QuotaPlan
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
@@ -131,14 +131,17 @@ class Waiting:
         "give_up_timer",
         "grown",
         "interrupted",
+        "look_at_quotas",
         "protect_from",
         "protected",
+        "quota_plans",
         "reopened",
         "rest_on",
         "retries",
         "short_ledgers",
         "short_of_members",
         "short_of_quota",
+        "short_quotas",
         "stranded",
         "to_look_at",
         "to_score",
@@ -173,6 +176,11 @@ class Waiting:
         self.gangs: dict[Application, None] = {}
         self.protected: Application | None = None
         self.protect_from = FOREVER
+        #: quotas and limits that had no room for some ask or gang, when to look next (ns) for what waits longest for
+        #: them, and those that are kept for it (Q12)
+        self.short_quotas: dict[Queue | Ledger, None] = {}
+        self.look_at_quotas = 0
+        self.quota_plans: dict[Queue | Ledger, QuotaPlan] = {}
         #: running gangs that lost placeholders before all members ran; while one of them lacks members,
         #: no gang keeps nodes
         self.short_of_members: dict[Application, None] = {}

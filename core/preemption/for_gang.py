@@ -247,7 +247,8 @@ class _Search:
                     add_to(free[node], candidate.allocation.vector)
                     give(free[node], candidate.allocation.units)
         own = [each.node for each in self._app.reservations if each.node in free]
-        for group, node, number in fit(self._partition, self._members, free, own=own).places:
+        for part, node, number in fit(self._partition, self._members, free, own=own).places:
+            group = next(iter(part.key)).group
             self._chosen_nodes.setdefault(group, []).extend([node] * number)
         return "" if self._chosen_nodes else NO_DOMAIN
 

@@ -27,7 +27,7 @@ from quadriga.core.scheduling.batch_progress import GroupProgress
 from quadriga.core.scheduling.batch_replacements import replace_in_batch
 from quadriga.core.scheduling.batch_walk import Forks, next_leaf
 from quadriga.core.scheduling.cycle import decide
-from quadriga.core.steps import gang, limits
+from quadriga.core.steps import gang, limits, quota_plans
 from quadriga.core.steps.allocating import Placement, allocate_all
 from quadriga.core.steps.next_ask import out_of_quota
 from quadriga.fsm import APPLICATION
@@ -141,6 +141,7 @@ def is_simple(group: AskGroup) -> bool:
 
     - The application counts as running for its users' limits already.
     - None of its asks has a node reserved, nor may use a node that is reserved for another one (Q7).
+    - Nothing is kept of its quotas and limits (Q12).
     - It is no member of a gang that wants something of its domains (Q13).
     - A real ask's application runs already.
     - A placeholder's gang has started, and nothing waits for what the gang has not got yet. Only the
@@ -148,6 +149,10 @@ def is_simple(group: AskGroup) -> bool:
     """
     app = group.app
     if not app.counted or group.reserved or group.shape.locality:
+        return False
+    if app.partition.waiting.quota_plans and any(
+        quota.plan for quota in quota_plans.quotas_of(app)
+    ):
         return False
     if group.shape.runtime and (
         app.partition.reservations or app.partition.node_index.planned is not None

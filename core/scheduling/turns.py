@@ -16,7 +16,7 @@ from quadriga.core.preemption import failed_preemptions
 from quadriga.core.scheduling import scale_up, skipped
 from quadriga.core.scheduling.batch import decide_all
 from quadriga.core.scheduling.cycle import decide
-from quadriga.core.steps import refused, reservation
+from quadriga.core.steps import quota_plans, refused, reservation
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 
@@ -111,6 +111,8 @@ def _serve(
         if partition.waiting.to_score:
             by_run_time.renew(partition.waiting, kernel.now)
         _retry_deferred(kernel, partition, bounded=bounded)
+        if partition.waiting.short_quotas or partition.waiting.quota_plans:
+            quota_plans.renew(kernel, partition)
         if partition.waiting.gangs:
             gang_admission.replan(kernel, partition)
     going, left = partitions, most

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.steps import gang, reservation
+from quadriga.core.steps import gang, quota_plans, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -59,6 +59,8 @@ def allocate(kernel: Kernel, ask: Ask, node: Node, *, node_charged: bool = False
         del app.asks[ask.ask_key]
     if group is not None and group.kind.placeholder and not group.asks:
         app.partition.waiting.offer_replacements(app)
+    if partition.waiting.quota_plans and group is not None:
+        quota_plans.took(app, group.shape, 1)
     return allocation
 
 

@@ -52,6 +52,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
         return None
     if not app.gang.announced:  # its size is not known in advance (X35)
         return None
+    if app.gang.admission == "atomic" and app.gang.state not in gang_fsm.WAITS:
+        return None  # its application runs already, and what it still asks for is placed one by one
     queues = app.queue.lineage
     if app.gang.admission != "whole" or not covers(app.partition.capacity, whole):
         # Root's quota is the present capacity; a larger gang asks for nodes (G12).
@@ -59,6 +61,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     for queue in queues:
         for index, limit in queue.limits:
             left = limit - queue.allocated[index] - queue.reserved_headroom[index]
+            if queue.plan is not None and queue.plan.app is not app:  # Q12
+                left = min(left, queue.plan.beside.get(index, left))
             if index < len(whole) and whole[index] > max(0, left):
                 room = tuple(
                     top - queue.allocated[at] - queue.reserved_headroom[at]

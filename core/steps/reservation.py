@@ -257,6 +257,10 @@ def configure(kernel: Kernel, partition: Partition) -> None:
             if each.kind is not None and group in held:
                 cancel(partition, each)
             held.add(group)
+        for (
+            each
+        ) in partition.reservations:  # what is told to end before may use the nodes from now on
+            partition.node_index.gained(each.node)
     nodes_changed(partition)
     for app in partition.applications.values():
         for waiting in list(app.groups.values()):

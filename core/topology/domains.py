@@ -15,7 +15,7 @@ from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.core.topology.search import Part, Rooms, Search, Shortage
 
 if TYPE_CHECKING:
-    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.resources.levels import Numbers
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Fit(NamedTuple):
-    """So many members of each group on each node: all of them or none. ``shortage`` says what the best
-    domain has if there are none."""
+    """So many members of each part on each node: all of them or none. The key of a part are its asks.
+    ``shortage`` says what the best domain has if there are none."""
 
-    places: list[tuple[AskGroup, Node, int]]
+    places: list[tuple[Part, Node, int]]
     shortage: Shortage | None
 
 
@@ -74,7 +74,7 @@ def fit(
     free: Mapping[Node, Sequence[int]] | None = None,
     *,
     own: Iterable[Node] = (),
-    barred: Mapping[AskGroup, Collection[int]] | None = None,
+    barred: Mapping[Ask, Collection[int]] | None = None,
 ) -> Fit:
     """Find nodes for all pending asks of these groups of one gang, large ones first, or for none. Nothing is
     changed.
@@ -82,18 +82,29 @@ def fit(
     Without ``free`` it is for now: nodes have free what they have, reserved ones are left out, and ``own``
     are nodes that only this gang may use. With ``free`` only its nodes are used, whatever they have at
     present, and it has their amounts by type at another time; domains that have more room now come first.
-    ``barred`` has the positions of nodes that a group may not use.
+    ``barred`` has the positions of nodes that an ask may not use. Members of a group that may use the same nodes
+    are a part, and those that may use the fewest come first.
     """
     index, app = partition.node_index, members[0].app
     if not index.nodes:
         return Fit([], Shortage("", sum(group.pending for group in members)))
     update_levels(partition)
     rule = next((found.gang for group in members if (found := group.shape.locality)), None)
-    parts = []
+    parts: dict[Part, Collection[int]] = {}
     for group in members:
-        locality = group.shape.locality
+        locality, task_group = group.shape.locality, group.kind.task_group
         own_rule = None if locality is None else locality.group
-        parts.append(Part(group, group.shape, group.pending, group.kind.task_group, own_rule))
+        if barred is None:
+            asks = group.asks.values()
+            parts[Part(asks, group.shape, group.pending, task_group, own_rule)] = ()
+            continue
+        alike: dict[frozenset[int], list[Ask]] = {}
+        for ask in group.asks.values():
+            alike.setdefault(frozenset(barred[ask]), []).append(ask)
+        for refused in sorted(alike, key=len, reverse=True):
+            some = alike[refused]
+            number = sum(ask.pending for ask in some)
+            parts[Part(some, group.shape, number, task_group, own_rule)] = refused
     rooms = _rooms_now(partition, list(own)) if free is None else _rooms_then(partition, free)
     search = Search(
         partition.levels,
@@ -102,12 +113,12 @@ def fit(
         packs=not NODE_POLICIES[partition.config.node_sort_policy].fills_evenly,
         running=positions_of_members(app),
         ready=None if free is None else _rooms_now(partition, list(own)).room_of,
-        barred={part: barred[part.key] for part in parts if part.key in barred} if barred else {},
+        barred=parts,
         pack=pack,
         most_packed=MOST_NODES,
     )
-    shares = search.run(parts, rule)
-    places = [(part.key, index.nodes[position], number) for part, position, number in shares]
+    shares = search.run(list(parts), rule)
+    places = [(part, index.nodes[position], number) for part, position, number in shares]
     if not places:
         return Fit([], search.shortage or Shortage("", sum(part.number for part in parts)))
     return Fit(places, None)

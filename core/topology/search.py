@@ -25,6 +25,7 @@ from quadriga.core.resources.levels import NO_DOMAIN, WHOLE, Levels, Numbers
 from quadriga.core.resources.locality import MAX_MEMBERS, Rule
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.units import choose, give
+from quadriga.core.topology.packing import Member
 
 #: at most this many domains of one level are tried for members of several shapes
 _MOST_TRIED: Final = 64
@@ -32,7 +33,7 @@ _MOST_TRIED: Final = 64
 
 @dataclass(slots=True, eq=False)
 class Part:
-    """So many members of one shape and task group. ``key`` is for the caller."""
+    """So many members of one shape and task group that may use the same nodes. ``key`` is for the caller."""
 
     key: Any
     shape: Shape
@@ -112,8 +113,8 @@ class Rooms:
             rooms[position] = room_for(shape, self._left[position])
 
 
-#: returns the index of a room for each shape, or ``None``: a search for members of several shapes
-Pack = Callable[[Sequence[Shape], list[list[int]], Mapping[Shape, Any]], list[int] | None]
+#: returns the index of a room for each member, or ``None``: a search for members of several kinds
+Pack = Callable[[Sequence[Member], list[list[int]]], list[int] | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -251,11 +252,11 @@ class Search:
         if len(parts) < 2 or len(useful) > self.most_packed:
             return False
         free = [list(self.rooms.left(at)) for at in useful]
-        barred = {
-            part.shape: [index for index, at in enumerate(useful) if not room[at]]
+        kinds = {
+            part: Member(part.shape, {index for index, at in enumerate(useful) if not room[at]})
             for part, room in zip(parts, rooms, strict=True)
         }
-        found = self.pack([part.shape for part in members], free, barred)
+        found = self.pack([kinds[part] for part in members], free)
         for part, index in zip(members, found or (), strict=bool(found)):
             self._take(part, useful[index], 1)
         return found is not None
@@ -311,8 +312,8 @@ class Search:
     def _room(self, part: Part, within: Any) -> Numbers:
         """The room for members of the part on each node that they may use."""
         room: Numbers = np.where(within, self.rooms.of(part.shape), 0)
-        if part in self.barred:
-            room[list(self.barred[part])] = 0
+        if barred := self.barred.get(part):
+            room[list(barred)] = 0
         return room
 
     def _levels_of(self, rule: Rule, number: int) -> list[int]:

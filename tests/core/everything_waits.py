@@ -139,6 +139,10 @@ def _fit_in(nodes: list[Node], asks: list[Ask], refuses: Refuses) -> bool:
 def _within_all(app: Application, asks: list[Ask]) -> bool:
     """Quotas of queues, and limits of its user and group (5.6, steps 3 and 5)."""
     need = _sum(asks)
+    for quota in (*app.queue.lineage, *app.limiting):
+        plan = quota.plan  # it keeps the quota for something else (Q12)
+        if plan is not None and plan.app is not app and not plan.leaves(need.items()):
+            return False
     for queue in app.queue.lineage:
         held = _held(queue, lambda each: True)
         if any(held.get(at, 0) + need[at] > most for at, most in queue.limits if at in need):

@@ -290,3 +290,14 @@ def test_gang_wait_limit_also_ends_the_wait_at_the_gate(order: str) -> None:
     assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
     script.remove_app("a")
     assert script.app("a", LEFT, gang={"memory": 10}) == ["accepted a"]
+
+
+def test_x16_a_gang_whose_application_runs_already_is_placed_one_by_one() -> None:
+    """Its driver runs, and the quota has room for three of the four placeholders."""
+    script = scripted(
+        siblings("gang.hold: false, gang.admission: atomic", most="memory: 4"), memory=100
+    )
+    script.app("g", LEFT, gang={"memory": 4})
+    assert serve(script, "g", "driver", memory=1) == ["g Running (run)", "new g/driver-0 on n1"]
+    serve(script, "g", *"abcd", group="tg", placeholder=True, memory=1)
+    assert held(script, "g") == 3

@@ -150,6 +150,12 @@ def test_q9_explain_and_the_gang_itself_say_when_and_where_it_starts() -> None:
         "its start is planned in 940 s on n0, n1, which one use until then (expected ends: 1 told)"
         in said
     )
+    world.submit("late", 1, 1, 10, 10_000)
+    world.decide()
+    said = world.script.scheduler.explain("late", "p0").verdict
+    assert said.startswith(
+        "Each node with room for it is kept for the gang wide, whose start is planned in 940 s"
+    )
 
 
 def test_q11_an_overrun_is_expected_to_last_as_long_again() -> None:

@@ -253,6 +253,14 @@ def test_q7_an_ask_that_ends_before_the_room_is_needed_may_use_it() -> None:
     assert news(script.schedule())[0] == "big/b-0 on n1"
 
 
+def test_q7_a_node_is_lent_as_soon_as_a_configuration_bounds_reservations() -> None:
+    script = half_free()
+    script.configure(sharing("unlimited"))
+    assert serve(script, "small", "short", tags={RUNTIME: "60"}, vcore=1) == []
+    script.configure(sharing("10%"))
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+
+
 @pytest.mark.parametrize(
     ("others", "later", "own"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from core_world import later, news, scripted, state
 from preemption_side import PREEMPTED, preempted, reserved
@@ -12,6 +13,7 @@ from quadriga.core import Options
 from quadriga.core.resources.locality import MEMBERS, PREFERRED, REQUIRED
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.si.known_refusals import KnownRefusals
 from quadriga.sim.scripted.script import Script
 
 CONFIG = """
@@ -219,3 +221,31 @@ def test_q13_victims_of_preemption_are_in_one_domain() -> None:
     assert sorted(reserved(script)) == ["n2", "n3"]
     script.confirm(PREEMPTED, most=1)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]
+
+
+def test_q13_members_that_predicates_judge_differently_find_their_nodes_in_one_domain() -> None:
+    """No node takes all members, and each of them refuses the nodes that the order would give it first."""
+    script = cluster("a1 a1 a1", vcore=2)
+    refused = {("g0", "n2"), ("g1", "n0"), ("g1", "n1"), ("g2", "n1")}
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, _: "no" if (key, node) in refused else None
+    )
+    assert gang(script, "g", 3, RACK) == ["n1", "n2", "n0"]
+
+
+def test_q13_a_gang_that_predicates_refused_is_tried_again_when_domains_change() -> None:
+    class Predicate:
+        """The first member accepts one node only; nothing changes that."""
+
+        def __call__(self, key: str, node: str, allocate: bool) -> str | None:
+            return "taint" if key == "g0" and node != "n0" else None
+
+        def refused_nodes(self, key: str, nodes: tuple[str, ...]) -> KnownRefusals:
+            refused = [self(key, node, True) is not None for node in nodes]
+            return KnownRefusals(np.array(refused, np.int32), ["taint"], ())
+
+    script = cluster("a1 a2 a2", vcore=2)
+    script.scheduler.set_predicate("rm", Predicate())
+    assert gang(script, "g", 2, RACK) == []
+    script.node("n1", NodeInfo.UPDATE, attributes={"zone": "a", "rack": "1"})
+    assert nodes(script.schedule()) == ["n0", "n1"]

@@ -1,0 +1,253 @@
+"""Quotas and limits that are kept for what has waited longest for them (Q12).
+
+What is larger than what is free of a queue's quota or a user's limit is passed by smaller asks for ever. So of the
+gangs and single asks that have waited for ``gang.gather.after`` the first one has a planned start: when enough comes
+free by what is expected of the allocations below. Until then others have of it what they give back in time, or what
+fits beside (``QuotaPlan``). What is kept idle is charged to a budget of the queue (Q10). See D298.
+
+Waiters are looked for at most once a minute, and only where something was short of quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Final
+
+from quadriga.base.times import SECOND
+from quadriga.core.model.account import Ledger, QuotaPlan
+from quadriga.core.model.gather_budget import GatherBudget
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.model.reservation import WHOLE
+from quadriga.core.model.run_times import NOTHING, Expected
+from quadriga.core.resources.shapes import needed_by
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import gang as gang_fsm
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.shapes import Shape
+    from quadriga.core.runtime.kernel import Kernel
+
+Quota = Queue | Ledger
+
+#: the timer that fires at a planned start
+_TIMER: Final = "partition.planned_start"
+#: what nothing is known of is expected to last this long (ns) at least
+_SHORTEST: Final = 60 * SECOND
+#: waiters are looked for this often (ns) at most, and what gave up rests this long at least
+_LOOK_AGAIN: Final = 60 * SECOND
+_REST: Final = 600 * SECOND
+#: a plan takes at most this many allocations into account, and rests for this time (ns) for each above a thousand; so
+#: does a search for waiters for each application
+_MOST_EXAMINED: Final = 20_000
+_FEW_EXAMINED: Final = 1_000
+_REST_FOR_EACH: Final = SECOND // 10_000
+
+
+def delays(quota: Quota, app: Application, members: list[AskGroup]) -> bool:
+    """Whether members that are placed together would delay the plan of the quota."""
+    plan, now = quota.plan, app.partition.node_index.now
+    if plan is None or plan.app is app or all(plan.lends(each.shape, now) for each in members):
+        return False
+    return not plan.leaves(needed_by((each.shape, each.pending) for each in members).items())
+
+
+def took(app: Application, shape: Shape | None = None, number: int = 0) -> None:
+    """So many asks of the shape were placed, and charged; without a shape, all members of the gang."""
+    now = app.partition.node_index.now
+    for quota in quotas_of(app):
+        if (plan := quota.plan) is None:
+            continue
+        if plan.app is app and (plan.like(shape) if shape else plan.group is None):
+            _drop(quota, plan)
+        elif shape is not None and not plan.lends(shape, now):
+            for at, value in shape.need:
+                if at in plan.beside:
+                    plan.beside[at] -= value * number
+
+
+def waits_since(app: Application, now: int) -> int:
+    """Since when (ns) a gang has waited that begins to wait for nodes, perhaps after a planned start at a quota."""
+    plans = [quota.plan for quota in quotas_of(app) if quota.plan is not None]
+    return min([plan.order[1] for plan in plans if plan.app is app], default=now)
+
+
+def renew(kernel: Kernel, partition: Partition) -> None:
+    """Make plans again if something has changed, drop those that gain nothing, and look for new waiters."""
+    waiting, now = partition.waiting, kernel.now
+    nodes = partition.node_index.planned
+    for quota, plan in list(waiting.quota_plans.items()):
+        if nodes is not None and nodes.app is plan.app and nodes.start > plan.start:
+            plan.start, plan.promised = nodes.start, max(plan.promised, nodes.start)
+            quota.regained()
+        start, left = plan.start, plan.beside
+        overran = start <= now and _is_short(quota, plan.need)
+        if quota not in quotas_of(plan.app) or not _waits(plan):
+            _drop(quota, plan)
+        elif now >= plan.promised + plan.app.gang.patience:
+            _drop(quota, plan, kernel)
+        elif (plan.stale or overran) and plan.again <= now:
+            if not _find_start(kernel, quota, plan):
+                _drop(quota, plan, kernel)
+            elif (
+                plan.start > start or not plan.beside.items() <= left.items()
+            ):  # others may use more
+                quota.regained()
+                plan.stale = False
+        else:
+            _charge(kernel, quota, plan)
+    if waiting.short_quotas and waiting.look_at_quotas <= now:
+        examined = sum([_look(kernel, partition, quota) for quota in list(waiting.short_quotas)])
+        waiting.look_at_quotas = now + max(_LOOK_AGAIN, examined * _REST_FOR_EACH)
+
+
+def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:
+    """When the allocation is expected to end; ``None``: never. One of which nothing is known is expected to last
+    as long again as it has run."""
+    if partition.gather_budget.is_endless(allocation, now):
+        return None
+    expected = partition.run_times.end_of(allocation, now)
+    if expected is None:
+        return Expected(now + max(now - allocation.created, _SHORTEST), NOTHING)
+    return expected
+
+
+def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
+    """Plan the start of the first waiter of the quota; return the number of applications examined."""
+    now, due, examined = kernel.now, [], 0
+    for app in _apps_of(quota) if quota.plan is None and quota is not partition.root else ():
+        examined += 1
+        after = app.queue.properties.gang_gather_after
+        for plan in _waiting(app):
+            is_due = max(plan.order[1] + after, app.gang.rests_until) <= now
+            if is_due and _is_short(quota, plan.need) and _fits_empty(quota, plan):
+                due.append(plan)
+    if due:
+        quota.budget = quota.budget or GatherBudget(partition)
+        if not quota.budget.spent(now):
+            first = min(due, key=attrgetter("order"))
+            quota.plan = partition.waiting.quota_plans[quota] = first
+            if not _find_start(kernel, quota, first):
+                _drop(quota, first, kernel)
+    if not (quota.plan or quota.short_of or quota.gated):
+        del partition.waiting.short_quotas[quota]
+    return examined
+
+
+def _waiting(app: Application) -> Iterator[QuotaPlan]:
+    """The gang of the application, or its single asks, as far as they may be served: plans without a start."""
+    own = app.gang
+    if not app.groups or app.state not in application_fsm.SERVED or app.blocked or app.not_admitted:
+        return
+    if own.state in gang_fsm.WAITS and own.has_all_asks and (members := own.members):
+        need = needed_by((group.shape, group.pending) for group in members)
+        since = max(group.head.created for group in members)
+        yield QuotaPlan(app, None, need, (-max(g.priority for g in members), since, app.seq))
+    for group in app.groups.values():
+        if group.demand & group.shape.allocate and not (
+            group.kind.placeholder and not own.started and own.admission == "whole"
+        ):
+            order = (-group.priority, group.head.created, app.seq)
+            yield QuotaPlan(app, group, dict(group.shape.need), order)
+
+
+def _waits(plan: QuotaPlan) -> bool:
+    """Whether the plan is still that of something that waits."""
+    app = plan.app
+    if app.state not in application_fsm.SERVED or app.blocked or app.not_admitted:
+        return False
+    if plan.group is not None:
+        return bool(plan.group.demand)
+    return app.gang.state in gang_fsm.WAITS and plan.pending == tuple(app.pending)
+
+
+def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
+    """Whether the quota and the nodes could hold it if nothing ran."""
+    if any(plan.need.get(at, 0) > limit for at, limit in _amounts(quota)[0]):
+        return False
+    groups = [plan.group] if plan.group is not None else plan.app.gang.members
+    room = plan.app.partition.node_index.room_when_empty
+    return all(room(each.shape) >= (1 if plan.group else each.pending) for each in groups)
+
+
+def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
+    """Plan the earliest start; return False if what has no expected end is in the way, or a gang that has started and
+    lacks members."""
+    if isinstance(quota, Queue) and any(quota.reserved_headroom):
+        return False
+    now, partition, need = kernel.now, plan.app.partition, plan.need
+    limits, used = _amounts(quota)
+    free = {at: limit - used[at] for at, limit in limits if need.get(at)}
+    held = ((*app.allocations.values(), *app.placeholders.values()) for app in _apps_of(quota))
+    ends = []
+    for allocation in islice(chain.from_iterable(held), _MOST_EXAMINED):
+        if (expected := end_of(partition, allocation, now)) is not None:
+            ends.append((expected.time, allocation.vector))
+    plan.start, plan.stale = now, False
+    for time, vector in sorted(ends, key=itemgetter(0)):
+        if time > plan.start and all(room >= need[at] for at, room in free.items()):
+            break
+        plan.start = time
+        for at in free:
+            free[at] += vector[at] if at < len(vector) else 0
+    plan.beside = {at: room - need[at] for at, room in free.items()}
+    plan.promised = plan.promised or plan.start
+    plan.again = now + max(0, len(ends) - _FEW_EXAMINED) * _REST_FOR_EACH
+    _charge(kernel, quota, plan)
+    if plan.timer is not None:
+        plan.timer.cancel()
+    due = plan.start if plan.start > now else plan.promised + plan.app.gang.patience
+    plan.timer = kernel.timers.start(now, max(0, due - now), _TIMER, partition)
+    return min(plan.beside.values(), default=0) >= 0
+
+
+def _drop(quota: Quota, plan: QuotaPlan, gave_up: Kernel | None = None) -> None:
+    """Nothing is kept of the quota any more. What gave up, as it has no planned start or that receded for longer than
+    its patience, lets others have theirs (Q10)."""
+    if gave_up is not None:
+        plan.app.gang.rests_until = gave_up.now + max(_REST, plan.app.gang.patience)
+    quota.plan = None
+    del plan.app.partition.waiting.quota_plans[quota]
+    if plan.timer is not None:
+        plan.timer.cancel()
+    if quota.budget is not None:
+        quota.budget.keep_share(0)
+    quota.regained()
+
+
+def _charge(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> None:
+    """Charge the largest share of the quota that is free and kept."""
+    limits, used = _amounts(quota)
+    kept = ((min(plan.need.get(at, 0), limit - used[at]), limit) for at, limit in limits)
+    if quota.budget is not None:
+        share = max((idle * WHOLE // limit for idle, limit in kept if idle > 0), default=0)
+        quota.budget.keep_share(share, kernel)
+
+
+def quotas_of(app: Application) -> tuple[Quota, ...]:
+    return *app.queue.lineage, *app.limiting
+
+
+def _amounts(quota: Quota) -> tuple[tuple[tuple[int, int], ...], list[int]]:
+    """The limits by type, and what is used."""
+    if isinstance(quota, Queue):
+        return quota.limits, quota.allocated
+    return quota.resources, quota.usage
+
+
+def _is_short(quota: Quota, need: dict[int, int]) -> bool:
+    limits, used = _amounts(quota)
+    return any(need.get(at, 0) > max(0, limit - used[at]) for at, limit in limits)
+
+
+def _apps_of(quota: Quota) -> Iterable[Application]:
+    """The applications that charge the quota."""
+    if isinstance(quota, Queue):
+        leaves = (each for each in quota.walk() if isinstance(each, LeafQueue))
+        return (app for leaf in leaves for app in leaf.apps.values())
+    return (app for app in quota.account.applications if quota in app.limiting)
