@@ -21,6 +21,7 @@ from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
 from quadriga.core.model.run_times import NOTHING, Expected
+from quadriga.core.ordering.room import room_when_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -171,8 +172,10 @@ def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
     if any(plan.need.get(at, 0) > limit for at, limit in _amounts(quota)[0]):
         return False
     groups = [plan.group] if plan.group is not None else plan.app.gang.members
-    room = plan.app.partition.node_index.room_when_empty
-    return all(room(each.shape) >= (1 if plan.group else each.pending) for each in groups)
+    nodes = plan.app.partition.node_index.nodes
+    return all(
+        room_when_empty(nodes, each.shape) >= (1 if plan.group else each.pending) for each in groups
+    )
 
 
 def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
