@@ -100,27 +100,25 @@ async def _gather(made: list[Any]) -> list[Any]:
             await _turns(ready, 2)
             raise cancelled
     tasks: list[Any] = []
-    last, done = made[-1], True
+    last = made[-1]
     for each in made:
         deeper = 1 if each is last else _DEEPEST
         here[0] += deeper
         try:
-            task = Task(each, loop=loop, eager_start=True)
+            tasks.append(Task(each, loop=loop, eager_start=True))
         finally:
             here[0] -= deeper
-        done = done and task.done()
-        tasks.append(task)
-    if not done:
-        return await gather(*tasks)
+    ended: Any = tasks[0]
+    if len(tasks) > 1 or not ended.done():
+        ended = gather(*tasks)
+        if not ended.done():  # it is if one has failed
+            return await ended
     if ready:
         cancelled = await _turns(ready, 2)
         if cancelled is not None:
+            ended.cancelled() or ended.exception()  # it has been seen
             raise cancelled
-    if task is not tasks[0]:
-        for each in tasks:
-            if not each.cancelled():
-                each.exception()  # it has been seen
-    return [each.result() for each in tasks]
+    return [ended.result()] if ended is tasks[0] else ended.result()
 
 
 async def _call(own: Any, func: Any, data: Any) -> Any:
