@@ -77,6 +77,10 @@ def _turns(ready: Any, number: int) -> Generator[None, None, BaseException | Non
     return cancelled
 
 
+def _has_failed(task: Any) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
 async def _gather(made: list[Any]) -> list[Any]:
     """Do what ``asyncio.gather`` does with coroutines, in the same turns of the event loop, but in none where nothing
     else is ready."""
@@ -102,7 +106,8 @@ async def _gather(made: list[Any]) -> list[Any]:
     tasks: list[Any] = []
     last = made[-1]
     for each in made:
-        deeper = 1 if each is last else _DEEPEST
+        alone = each is last and (not tasks or not any(map(_has_failed, tasks)))
+        deeper = 1 if alone else _DEEPEST
         here[0] += deeper
         try:
             tasks.append(Task(each, loop=loop, eager_start=True))

@@ -6,9 +6,12 @@ import contextvars
 import copy
 import logging
 import re
+import sys
+from collections import Counter
 from typing import Any
 
 import fsm_worlds
+import pytest
 from fsm_worlds import CALLBACKS, CONDITIONS, OPTIONS, TRIGGERS, act, common, which
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,3 +173,87 @@ def test_a_fast_machine_does_what_the_librarys_does(
     options: dict[str, Any], sequence: list[tuple[Any, ...]]
 ) -> None:
     compare(options, [*START, *sequence])
+
+
+CHANGES: list[tuple[Any, ...]] = [
+    ("conditions", "go", ["wait", "fail"]),
+    ("callbacks", "after_state_change", ["fork", "break_down"]),
+    ("callbacks", "finalize_event", "isolated"),
+    ("replace_method", "await_all"),
+    ("option", "send_event", True),
+    ("print_steps", True),
+]
+
+
+@pytest.mark.parametrize("queued", [False, True, "model"])
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_trigger_follows_every_change(change: tuple[Any, ...], queued: Any) -> None:
+    triggers = [(n, trigger) for n in (0, 1) for trigger in ("go", "stop", "turn")]
+    round_ = [
+        *(("fire", *each) for each in triggers),
+        ("at_once", triggers, 2, 3),
+        ("dispatch", "go"),
+    ]
+    compare({"queued": queued}, [*START, *round_, change, *round_])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks cannot begin at once")
+@pytest.mark.parametrize(
+    "callbacks", [{}, {"conditions": "yes"}, {"before": "later", "after": "yes"}]
+)
+def test_a_trigger_calls_a_quarter_of_what_the_librarys_calls(callbacks: Any) -> None:
+    class Quick:
+        def yes(self) -> bool:
+            return True
+
+        async def later(self) -> None:
+            pass
+
+    def spent(cls: Any) -> int:
+        quick: Any = Quick()
+        machine = cls(quick, states=["A", "B"], initial="A", auto_transitions=False)
+        machine.add_transition("move", "*", "B", **callbacks)
+        calls = Counter[str]()
+
+        async def main() -> None:
+            await quick.move()
+            sys.setprofile(lambda frame, what, arg: calls.update([what]))
+            try:
+                for _ in range(20):
+                    assert await quick.move()
+            finally:
+                sys.setprofile(None)
+
+        asyncio.run(main())
+        return calls["call"]
+
+    assert spent(FastAsyncMachine) * 4 < spent(AsyncMachine)
+
+
+def test_triggers_may_go_on_within_each_other_for_long() -> None:
+    class Walker:
+        steps = 0
+
+        async def on_enter_A(self) -> None:
+            self.steps += 1
+            if self.steps < 400:
+                await self.go()  # type: ignore[attr-defined]
+
+    walker: Any = Walker()
+    FastAsyncMachine(walker, states=["A"], initial="A", transitions=[["go", "A", "="]])
+    assert asyncio.run(walker.go()) and walker.steps == 400
+
+
+def test_a_loop_of_triggers_lets_timers_have_their_turn() -> None:
+    async def main() -> int:
+        model: Any = Model("model", World(FastAsyncMachine, {}))
+        machine = FastAsyncMachine(model, states=["A"], initial="A")
+        machine.add_transition("go", "A", "=", after="yes")
+        done, fired = asyncio.Event(), 0
+        asyncio.get_running_loop().call_later(0, done.set)
+        while not done.is_set():
+            await model.go()
+            fired += 1
+        return fired
+
+    assert asyncio.run(main()) < 100
