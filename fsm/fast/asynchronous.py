@@ -81,7 +81,7 @@ def _has_failed(task: Any) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-async def _gather(made: list[Any]) -> list[Any]:
+async def _gather(made: list[Any]) -> Any:
     """Do what ``asyncio.gather`` does with coroutines, in the same turns of the event loop, but in none where nothing
     else is ready."""
     loop: Any = get_running_loop()
@@ -351,19 +351,20 @@ class _Calls:
             await self.await_all([partial(call, func, event_data) for func in funcs])
 
 
-class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):
+class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):  # type: ignore[misc]
     """A drop-in for ``transitions.extensions.asyncio.AsyncMachine``."""
 
-    state_cls = FastAsyncState
+    state_cls = FastAsyncState  # type: ignore[assignment]
     transition_cls = FastAsyncTransition
     event_cls = FastAsyncEvent
     shares_methods = False
 
-    async def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> bool:  # type: ignore[override]
+    async def _can_trigger(self, model: Any, trigger: Any, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         event: Any = self.events.get(trigger)
         if type(event) is not FastAsyncEvent or (known := event._known(model)) is None:
-            return await AsyncMachine._can_trigger(self, model, trigger, *args, **kwargs)
-        own, data = known.own, None
+            return await super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[misc]
+        own: Any = known.own
+        data: Any = None
         for transition in event.transitions[known.state.name]:
             if transition.dest is not None and transition.dest not in own["states"]:
                 continue
@@ -392,7 +393,7 @@ class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):
 FastAsyncMachine._fast_class = FastAsyncMachine
 
 
-class FastHierarchicalAsyncMachine(_Calls, HierarchicalAsyncMachine):
+class FastHierarchicalAsyncMachine(_Calls, HierarchicalAsyncMachine):  # type: ignore[misc]
     """A drop-in for ``transitions.extensions.asyncio.HierarchicalAsyncMachine``."""
 
 
