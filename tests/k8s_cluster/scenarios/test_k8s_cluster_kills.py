@@ -4,6 +4,7 @@ Each kind of step is a place to die, before the first of its kind or after the l
 in this process, with an API server of their own, die at every single step.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,10 +45,12 @@ def a_gang(admin: PlainClient, namespace: str, app: str) -> None:
 
 
 def a_gang_that_gives_up(admin: PlainClient, namespace: str, app: str) -> None:
-    for each in gang(app, {"worker": (3, "3")}, timeout=1):
+    for each in gang(app, {"worker": (3, "3")}, timeout=2):
         admin.create(each, namespace)
 
 
+#: runs in which a step is looked for
+ATTEMPTS = 4
 RELEASES = "AllocationRequest.releases.allocationsToRelease."
 SCENARIOS = {
     "job": Scenario(
@@ -213,13 +216,22 @@ def test_t9_killed_at_every_kind_of_step(
         """The core has heard of the ends, so that the last messages of a run are steps as well."""
         return scenario.begin is not a_job or scheduler.usage() == {}
 
-    assert not run("whole", None)
-    seen, counted = list(killer.parts), dict(killer.heard)
-    assert scenario.steps <= set(seen), scenario.steps - set(seen)
+    # The timeout counts from when the pod was made, in whole seconds. On a busy machine the gang may give up
+    # before its last placeholder is asked for, so not every run has every step.
+    counted: Counter[tuple[str, When]] = Counter()
+    seen: dict[str, None] = {}
+    for attempt in range(ATTEMPTS):
+        assert not run(f"whole-{attempt}", None)
+        counted |= killer.heard
+        seen |= dict.fromkeys(killer.parts)
+        if scenario.steps <= seen.keys():
+            break
+    assert scenario.steps <= seen.keys(), scenario.steps - seen.keys()
     points = [point for part in seen if part in scenario.steps for point in deaths(part, counted)]
-    missed = {point for index, point in enumerate(points) if not run(f"run-{index}", point)}
-    # What goes together in a message is not the same in each run, so that the last one may not come.
-    assert not [point for point in missed if point.number == 1]
+    for index, point in enumerate(points):
+        attempts = ATTEMPTS if point.number == 1 else 1
+        killed = any(run(f"run-{index}-{attempt}", point) for attempt in range(attempts))
+        assert killed or point.number > 1, point
 
 
 START = (
