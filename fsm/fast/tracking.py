@@ -158,19 +158,9 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
 
 
 _LIST = (
-    *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"),
-    *("__setitem__", "__delitem__", "__iadd__", "__imul__"),
-)
-_MAPPING = (
-    "clear",
-    "pop",
-    "popitem",
-    "setdefault",
-    "update",
-    "__setitem__",
-    "__delitem__",
-    "__ior__",
-)
+    "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
+).split()
+_MAPPING = "clear pop popitem setdefault update __setitem__ __delitem__ __ior__".split()
 
 
 @_reporting(list, *_LIST)
