@@ -1,5 +1,5 @@
-"""``FastMachine``, ``FastLockedMachine`` and ``FastHierarchicalMachine`` beside the library's: triggers, questions,
-and models.
+"""``FastMachine``, its locked, hierarchical and asynchronous variants beside the library's: triggers,
+questions, models.
 
 Each case is a machine with two states and one trigger that leads from one to the other. Both machines take
 turns, and the best of many short rounds counts.
@@ -7,6 +7,7 @@ turns, and the best of many short rounds counts.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import tracemalloc
 from collections.abc import Callable
@@ -16,10 +17,12 @@ from typing import Any
 
 from transitions import Machine
 from transitions.extensions import LockedMachine
+from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 from transitions.extensions.nesting import HierarchicalMachine
 
 from bench import Figure
 from quadriga.fsm import FastHierarchicalMachine, FastMachine
+from quadriga.fsm.fast.asynchronous import FastAsyncMachine, FastHierarchicalAsyncMachine
 from quadriga.fsm.fast.locked import FastLockedMachine
 
 ROUNDS = 150
@@ -34,6 +37,12 @@ class Order:
         return True
 
     def note(self, *args: object) -> None:
+        pass
+
+    async def yes_later(self, *args: object) -> bool:
+        return True
+
+    async def note_later(self, *args: object) -> None:
         pass
 
 
@@ -110,6 +119,20 @@ NESTED: tuple[tuple[str, Options, Options, str, float], ...] = (
     ("nested, parallel states",          {},                       {"states": _PARALLEL},         "go",      0.9),
     ("nested, may_go()",                 {},                       {},                            "may_go",  0.9),
 )
+#: the same of asynchronous machines, with the number of triggers at once, each of its own model
+ASYNC: tuple[tuple[str, Options, Options, str, int, float], ...] = (
+    ("no callbacks",                     {},                          {},                   "go",      1, 5),
+    ("a condition",                      {"conditions": "yes"},       {},                   "go",      1, 5),
+    ("a condition, a coroutine",         {"conditions": "yes_later"}, {},                   "go",      1, 5),
+    ("two callbacks",                    _NOTED,                      {},                   "go",      1, 5),
+    ("two callbacks, send_event",        _NOTED,                      _SENT,                "go",      1, 5),
+    ("two callbacks, coroutines",        {"before": "note_later", "after": "note_later"}, {}, "go",   1, 5),
+    ("two callbacks, 20 at once",        _NOTED,                      {},                   "go",      20, 2),
+    ("queued, no callbacks",             {},                          {"queued": True},     "go",      1, 5),
+    ("queued, two callbacks",            _NOTED,                      {"queued": "model"},  "go",      1, 3),
+    ("may_go()",                         {},                          {},                   "may_go",  1, 5),
+    ("may_go(), a condition",            {"conditions": "yes"},       {},                   "may_go",  1, 2),
+)
 # fmt: on
 
 
@@ -136,6 +159,27 @@ def measure() -> list[Figure]:
             Figure(f"locked machines, {name}: fast", fast, "ns"),
             Figure(
                 f"locked machines, {name}: share of the time", 100 * fast / locked, "%", 100 / times
+            ),
+        )
+    flat_async = (AsyncMachine, FastAsyncMachine)
+    nested_async = (HierarchicalAsyncMachine, FastHierarchicalAsyncMachine)
+    for kinds, (name, transition, options, what, together, times) in (
+        *((flat_async, case) for case in ASYNC),
+        (nested_async, ("nested, no callbacks", {}, {}, "go", 1, 1)),
+        (nested_async, ("nested, two callbacks", _NOTED, {}, "go", 1, 1)),
+    ):
+        lanes = (_awaited(cls, transition, options, what, together) for cls in kinds)
+        stock, fast = (
+            each / (TURNS * together) for each in _race(*lanes, turns=1, rounds=15, collect=True)
+        )
+        figures += (
+            Figure(f"asynchronous machines, {name}: stock", stock, "ns"),
+            Figure(f"asynchronous machines, {name}: fast", fast, "ns"),
+            Figure(
+                f"asynchronous machines, {name}: share of the time",
+                100 * fast / stock,
+                "%",
+                100 / times,
             ),
         )
     for name, rows, numbers in OWN:
@@ -184,6 +228,22 @@ def _call(
     return lambda: model.go()
 
 
+def _awaited(
+    cls: type[Machine], transition: Options, options: Options, what: str, together: int
+) -> Callable[[], object]:
+    """Turns of an event loop's own; in each one trigger after the other, or some at once."""
+    calls: list[Any] = [_call(cls, transition, options, what) for _ in range(together)]
+
+    async def turns() -> None:
+        for _ in range(TURNS):
+            if together == 1:
+                await calls[0]()
+            else:
+                await asyncio.gather(*(call() for call in calls))
+
+    return lambda: asyncio.run(turns())
+
+
 def _own(cls: type[Machine], rows: list[Any], number: int) -> Callable[[], object]:
     """An order that makes its own machine, and fires."""
 
@@ -214,11 +274,14 @@ def _after_a_change(cls: type[Machine]) -> Callable[[], object]:
     return change
 
 
-def _race(*calls: Callable[[], object], turns: int = TURNS) -> list[float]:
+def _race(
+    *calls: Callable[[], object], turns: int = TURNS, rounds: int = ROUNDS, collect: bool = False
+) -> list[float]:
     best = [float("inf")] * len(calls)
-    gc.disable()
+    if not collect:  # asyncio makes circles of references
+        gc.disable()
     try:
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for lane, call in enumerate(calls):
                 started = perf_counter_ns()
                 for _ in range(turns):

@@ -4,7 +4,6 @@ The contexts of the machine and of the model are entered around a trigger as in 
 of ``FastMachine`` are followed. The models have methods of their own, as in the library.
 
 ``quadriga.fsm`` does not import this module, because it imports the extensions of the library.
-See D204.
 """
 
 from __future__ import annotations

@@ -54,26 +54,10 @@ _BINDING: Final = frozenset(
     "_add_may_transition_func_for_trigger".split()
 )
 #: attributes of a machine on which plans depend
-_RELEVANT: Final = MACHINE | {
-    *(
-        "states",
-        "events",
-        "models",
-        "model_attribute",
-        "send_event",
-        "_queued",
-        "_transition_queue",
-        "__class__",
-        "__dict__",
-    ),
-    *(
-        "_prepare_event",
-        "_before_state_change",
-        "_after_state_change",
-        "_finalize_event",
-        "_on_final",
-    ),
-}
+_RELEVANT: Final = MACHINE | frozenset(
+    "states events models model_attribute send_event _queued _transition_queue __class__ __dict__ "
+    "_prepare_event _before_state_change _after_state_change _finalize_event _on_final".split()
+)
 _set: Final = object.__setattr__
 
 
@@ -103,10 +87,9 @@ def _touching(name: str) -> Any:
     return touch
 
 
-for _name in (
-    *("append", "extend", "insert", "remove", "pop", "clear"),
-    *("__setitem__", "__delitem__", "__iadd__", "__imul__"),
-):
+for (
+    _name
+) in "append extend insert remove pop clear __setitem__ __delitem__ __iadd__ __imul__".split():
     setattr(_Models, _name, _touching(_name))
 
 

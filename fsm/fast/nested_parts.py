@@ -8,7 +8,7 @@ from transitions.extensions.nesting import NestedEvent, NestedState, NestedTrans
 
 from quadriga.fsm.fast.steps import CALLING, INFO, SETTERS, STATE, TRANSITION, keeps, level
 from quadriga.fsm.fast.tracking import (
-    Callbacks,
+    FastState,
     FastTransition,
     Reporting,
     States,
@@ -27,32 +27,14 @@ _STATE: Final = STATE | frozenset("scoped_enter scoped_exit".split())
 inside: Final[set[int]] = set()
 
 
-class FastNestedState(Reporting, NestedState):
+class FastNestedState(FastState, NestedState):
     """A nested state whose changes are noticed."""
 
-    def __init__(
-        self,
-        name: Any,
-        on_enter: Any = None,
-        on_exit: Any = None,
-        ignore_invalid_triggers: Any = None,
-        final: bool = False,
-        initial: Any = None,
-        on_final: Any = None,
-        **kwargs: Any,
-    ) -> None:
-        given = (on_enter, on_exit, ignore_invalid_triggers, final, initial, on_final)
-        with_library_init(self, NestedState, name, *given, **kwargs)
-        own = self.__dict__
-        for kind, callbacks in (
-            ("on_enter", on_enter),
-            ("on_exit", on_exit),
-            ("on_final", on_final),
-        ):
-            if own[kind] is not callbacks:  # the library created a new list
-                own[kind] = Callbacks(own[kind])
-        own["states"] = States()
-        own["events"] = States()
+    _library = NestedState
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.__dict__.update(states=States(), events=States())
 
     def scoped_enter(self, event_data: Any, scope: Any = None) -> None:
         if not self.on_enter and self._only_calls(event_data.machine):

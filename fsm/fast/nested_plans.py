@@ -6,9 +6,8 @@ from __future__ import annotations
 import logging
 from enum import Enum
 from functools import partial
-from inspect import getattr_static
 from itertools import chain, islice
-from types import MemberDescriptorType, MethodType, NoneType
+from types import MethodType, NoneType
 from typing import Any, Final, NamedTuple
 
 from transitions.core import Event
@@ -37,6 +36,7 @@ from quadriga.fsm.fast.steps import (
     keeps,
     level,
     noisy,
+    sets_plainly,
 )
 from quadriga.fsm.fast.tracking import (
     Callbacks,
@@ -61,7 +61,6 @@ ATTRIBUTES: Final = frozenset(
 DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
 nested_levels: Final[dict[int, bool]] = getattr(nesting._LOGGER, "_cache", {})
-_GETTERS: Final = frozenset({"__getattribute__"})
 ENTER: Final = FastNestedState.scoped_enter
 EXIT: Final = FastNestedState.scoped_exit
 
@@ -159,15 +158,10 @@ class Known:
 
     def is_simple(self, model: Any) -> bool:
         """Return whether assigning the state of the model runs no code of its class."""
-        cls, attribute = type(model), self.machine.__dict__["model_attribute"]
-        known = self.simple.get(cls)
+        cls, known = type(model), self.simple.get(type(model))
         if known is None:
-            found = getattr_static(cls, attribute, None)
-            known = self.simple[cls] = (
-                cls.__setattr__ in (object.__setattr__, self.machine._fast_class.__setattr__)
-                and keeps(cls, object, _GETTERS)
-                and (not hasattr(type(found), "__set__") or type(found) is MemberDescriptorType)
-            )
+            about = self.machine.__dict__["model_attribute"], self.machine._fast_class.__setattr__
+            known = self.simple[cls] = sets_plainly(cls, *about)
         return known
 
     def plan(self, trigger: str, model: Any, kind: Kind) -> Any:

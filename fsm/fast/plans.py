@@ -18,7 +18,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from transitions import State
-from transitions.core import Condition, Event, Transition
+from transitions.core import Condition, Event
 
 from quadriga.fsm.fast.steps import (
     CALLING,
@@ -94,30 +94,44 @@ def _factory(source: str, name: str) -> Any:
 def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> Any:
     """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
     have to be followed."""
+    about = choices_of(event, machine, marker, value, asks=kind is Kind.ASK)
+    if about is None:
+        return None
+    source, found, choices = about
+    writer = Writer(event, machine, marker, source, found, kind)
+    if not writer.write(choices):
+        return None
+    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+
+
+def choices_of(
+    event: Any, machine: Any, marker: Marker, value: Any, *, asks: bool
+) -> tuple[Any, Any, list[Choice]] | None:
+    """Return a state, its transitions, and those that may be executed; ``None`` if one cannot be part of a plan.
+
+    The marker follows them all.
+    """
     name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source, states = machine.states.get(name), machine.states
     follow(marker, event, states, event.transitions, source)
     if source is None or states.__class__ is not States or not _has_plain_name(source):
         return None
-    found = event.transitions.get(source.name, Callbacks() if kind is Kind.ASK else None)
+    found = event.transitions.get(source.name, Callbacks() if asks else None)
     if event.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
         return None
     follow(marker, found)
     choices = []
     for each in found:
         choice = choice_of(machine, each)
-        if kind is Kind.ASK and each.dest == "":
+        if asks and each.dest == "":
             return None
         follow(marker, each, each.conditions, *each.conditions, *(choice or ())[2:4])
         if choice is None:
             return None
         choices.append(choice)
-        if not each.conditions and kind is not Kind.ASK:
+        if not each.conditions and not asks:
             break
-    writer = Writer(event, machine, marker, source, found, kind)
-    if not writer.write(choices):
-        return None
-    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+    return source, found, choices
 
 
 def made_of(text: str, about: str, constants: dict[str, Any], value: Any) -> Any:
@@ -151,10 +165,12 @@ def _has_plain_name(state: Any) -> bool:
 
 def choice_of(machine: Any, transition: Any) -> Choice | None:
     """Return the transition as a choice; ``None`` if it cannot be part of a plan."""
-    if not _reports(transition, Transition, TRANSITION):
+    fast = machine._fast_class
+    if not _reports(transition, fast.transition_cls, TRANSITION):
         return None
     if transition.conditions.__class__ is not Callbacks or not all(
-        map(is_conditional, transition.conditions)
+        _reports(each, fast.transition_cls.condition_cls, CONDITION)
+        for each in transition.conditions
     ):
         return None
     if not transition.dest:
@@ -165,7 +181,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
         return None
     if not (_has_plain_name(origin) and _has_plain_name(dest)):
         return None
-    fixed = _reports(origin, State, CALLING) and _reports(dest, State, CALLING)
+    fixed = all(_reports(each, fast.state_cls, CALLING) for each in (origin, dest))
     return transition, transition.conditions, origin, dest, fixed
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from inspect import getattr_static
 from itertools import chain, islice
+from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
 from transitions import EventData, Machine, State
@@ -29,7 +31,8 @@ level: Final = levels.get
 MACHINE: Final = frozenset(
     "_process has_queue get_model_state get_state set_state callbacks callback resolve_callable "
     "get_triggers __getattribute__ __setattr__ prepare_event before_state_change after_state_change "
-    "finalize_event on_exception on_final".split()
+    "finalize_event on_exception on_final process_context _process_async await_all "
+    "cancel_running_transitions".split()
 )
 #: read from ``machine.__dict__``: the machine's own ``__getattr__`` makes other reading slow
 _ATTRIBUTES: Final = frozenset(
@@ -59,6 +62,19 @@ keeps: Final[Callable[[Any, Any, frozenset[str]], bool]] = lru_cache(maxsize=102
 
 def _lookup(cls: Any, name: str) -> Any:
     return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
+
+
+def _sets_plainly(cls: Any, attribute: str, kept: Any) -> bool:
+    found = getattr_static(cls, attribute, None)
+    return (
+        cls.__setattr__ in (object.__setattr__, kept)
+        and cls.__getattribute__ is object.__getattribute__
+        and (not hasattr(type(found), "__set__") or type(found) is MemberDescriptorType)
+    )
+
+
+#: whether assigning this attribute of a model runs no code of its class; a machine has a ``__setattr__`` of its own
+sets_plainly: Final[Callable[..., bool]] = lru_cache(maxsize=1024)(_sets_plainly)
 
 
 def is_plain(machine: Any) -> bool:
@@ -151,7 +167,7 @@ def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
     """Do what ``Machine.callbacks`` does."""
     sent = machine.__dict__["send_event"]
     for func in callbacks:
-        found = _resolved(func, data) if isinstance(func, str) else func
+        found = resolved(func, data) if isinstance(func, str) else func
         if sent:
             found(data)
         else:
@@ -159,7 +175,8 @@ def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
         sent = machine.__dict__["send_event"]
 
 
-def _resolved(name: str, data: Any) -> Any:
+def resolved(name: str, data: Any) -> Any:
+    """Return what ``Machine.resolve_callable`` finds for a name."""
     try:
         found = getattr(data.model, name)
     except AttributeError:
@@ -180,7 +197,7 @@ def execute(machine: Any, transition: Any, data: Any) -> Any:
             agrees = condition.check(data)
         else:
             func = condition.func
-            func = _resolved(func, data) if isinstance(func, str) else func
+            func = resolved(func, data) if isinstance(func, str) else func
             answer = func(data) if own["send_event"] else func(*data.args, **data.kwargs)
             agrees = answer == condition.target
         if not agrees:

@@ -99,9 +99,8 @@ def _hooks(cls: Any) -> frozenset[str]:
     return frozenset(dir(cls)).union(vars(Machine(None)), kept) - _FREE
 
 
-@lru_cache(maxsize=1024)
 def _builds_plainly(cls: Any) -> bool:
-    """Return whether the class builds a machine exactly as its fast class does."""
+    """Return whether the class builds a machine exactly as its fast class does, as it is now."""
     fast = cls._fast_class
     return (
         HAS_FINAL

@@ -158,19 +158,9 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
 
 
 _LIST = (
-    *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse"),
-    *("__setitem__", "__delitem__", "__iadd__", "__imul__"),
-)
-_MAPPING = (
-    "clear",
-    "pop",
-    "popitem",
-    "setdefault",
-    "update",
-    "__setitem__",
-    "__delitem__",
-    "__ior__",
-)
+    "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
+).split()
+_MAPPING = "clear pop popitem setdefault update __setitem__ __delitem__ __ior__".split()
 
 
 @_reporting(list, *_LIST)
@@ -251,15 +241,14 @@ def with_library_init(new: Any, library: Any, *args: Any, **kwargs: Any) -> None
 class FastState(Reporting, State):
     """A state whose changes are noticed."""
 
-    def __init__(
-        self, name: Any, on_enter: Any = None, on_exit: Any = None, *args: Any, **kwargs: Any
-    ):
-        with_library_init(self, State, name, on_enter, on_exit, *args, **kwargs)
-        attributes = self.__dict__
-        if not on_enter or not isinstance(on_enter, GIVEN):  # the library created a new list
-            attributes["on_enter"] = Callbacks(attributes["on_enter"])
-        if not on_exit or not isinstance(on_exit, GIVEN):
-            attributes["on_exit"] = Callbacks(attributes["on_exit"])
+    _library: type = State
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        with_library_init(self, self._library, *args, **kwargs)
+        own, given = self.__dict__, {id(each) for each in (*args, *kwargs.values())}
+        for name in ("on_enter", "on_exit", "on_final"):
+            if name in own and id(own[name]) not in given:  # the library created a new list
+                own[name] = Callbacks(own[name])
 
 
 class FastCondition(Reporting, Condition):

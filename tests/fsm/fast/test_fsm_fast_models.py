@@ -358,3 +358,22 @@ def test_a_machine_that_is_its_own_model_is_copied() -> None:
         assert each.go() and each.is_B() and each.to_A() and each.state == "A"
         assert "_later" in vars(each.events["go"]) or at < 2
         assert each.models == [each] and each.go.func.__self__.machine is machines[at]
+
+
+@copied
+def test_a_method_replaced_on_a_class_is_called_by_machines_built_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Own(FastMachine):
+        pass
+
+    def built() -> Any:
+        return Own(states=["A"], initial="A")
+
+    assert not any(built().before_state_change for _ in range(3))
+
+    def add_states(machine: Any, states: Any, *args: Any, **kwargs: Any) -> None:
+        FastMachine.add_states(machine, [*states, "B"], *args, **kwargs)
+
+    monkeypatch.setattr(Own, "add_states", add_states, raising=False)
+    assert list(built().states) == ["A", "B"]

@@ -15,6 +15,7 @@ RUNS = {
     "HierarchicalMachine": EVERYTHING,
     "Machine": EVERYTHING,
     "LockedMachine": ("tests/test_threading.py", "tests/test_states.py"),
+    "AsyncMachine": ("tests/test_async.py",),
 }
 
 

@@ -25,8 +25,13 @@ HOMES = {"Machine": ("transitions.core", 12), "HierarchicalMachine": (f"{EXTENSI
 home: Any = importlib.import_module(HOMES[WHICH][0]) if WHICH in HOMES else None
 stock = getattr(home, WHICH, None)
 # only now, as they import what they derive from
+#: those of modules of their own, and a class of tests that has each
+OTHERS = {
+    "LockedMachine": ("fast.locked", "TestLockedTransitions"),
+    "AsyncMachine": ("fast.asynchronous", "TestAsync"),
+}
 fast: Any = importlib.import_module(
-    "quadriga.fsm" if WHICH in HOMES else "quadriga.fsm.fast.locked"
+    f"quadriga.fsm.{OTHERS[WHICH][0]}" if WHICH in OTHERS else "quadriga.fsm"
 )
 OURS = getattr(fast, f"Fast{WHICH}")
 #: the tests fire most triggers once, and would hardly meet a plan
@@ -36,12 +41,18 @@ importlib.import_module("quadriga.fsm.fast.events").FastEvent.eager = FORCED
 
 def pytest_configure(config: pytest.Config) -> None:
     if (
-        WHICH == "LockedMachine"
-    ):  # not in its own module, whose code calls super(LockedMachine, self)
+        WHICH in OTHERS
+    ):  # not in the module of locked ones, whose code calls super(LockedMachine, self)
         factory = importlib.import_module(f"{EXTENSIONS}.factory")
-        for module in (importlib.import_module(EXTENSIONS), factory):
-            module.LockedMachine = OURS  # type: ignore[attr-defined]
-        factory._CLASS_MAP[False, False, True, False] = OURS
+        modules = [importlib.import_module(f"{EXTENSIONS}{each}") for each in ("", ".asyncio")]
+        for name in (WHICH, f"Hierarchical{WHICH}"):
+            ours = getattr(fast, f"Fast{name}", None)
+            for module in (factory, *modules) if ours else ():
+                theirs = getattr(module, name, None)
+                if theirs is not None:
+                    setattr(module, name, ours)
+                for kind in [k for k, each in factory._CLASS_MAP.items() if each is theirs]:
+                    factory._CLASS_MAP[kind] = ours
         return
     setattr(home, WHICH, OURS)
     if WHICH == "Machine":
@@ -60,9 +71,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if WHICH == "LockedMachine":
-        test: Any = next(item for item in session.items if "TestLockedTransitions" in item.nodeid)
-        assert vars(test.module)["LockedMachine"] is OURS
+    if WHICH in OTHERS:
+        test: Any = next(item for item in session.items if OTHERS[WHICH][1] in item.nodeid)
+        assert vars(test.module)[WHICH] is OURS
         return
     setattr(home, WHICH, stock)  # its own code calls super() with its name
     classes = vars(importlib.import_module(f"{EXTENSIONS}.factory")).values()
