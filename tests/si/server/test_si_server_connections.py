@@ -122,9 +122,8 @@ async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_
         ends = [asyncio.ensure_future(reader.read()) for reader, _ in pairs]
         await until(lambda: sum(each.done() for each in ends) >= 16, "the surplus")
         rm = place.rm()
-        while (
-            True
-        ):  # on a busy machine its call may begin after the look: it tries again, as clients do
+        # On a busy machine its call may begin after the look: it tries again, as clients do.
+        while True:
             try:
                 await rm.begin()
                 break
