@@ -29,7 +29,7 @@ from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.waiting import FOREVER
-from quadriga.core.ordering.room import room_when_empty
+from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, limits, quota_plans
@@ -340,9 +340,7 @@ def _fits_empty_cluster(app: Application) -> bool:
             if node.open
         }
         return bool(fit(app.partition, app.gang.members, empty).places)
-    return all(
-        group.pending <= room_when_empty(index.nodes, group.shape) for group in app.gang.members
-    )
+    return all(fits_empty(index.nodes, group.shape, group.pending) for group in app.gang.members)
 
 
 def gather_due(kernel: Kernel, app: Application) -> None:

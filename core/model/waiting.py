@@ -134,6 +134,7 @@ class Waiting:
         "look_at_quotas",
         "protect_from",
         "protected",
+        "quota_look",
         "quota_plans",
         "reopened",
         "rest_on",
@@ -177,9 +178,10 @@ class Waiting:
         self.protected: Application | None = None
         self.protect_from = FOREVER
         #: quotas and limits that had no room for some ask or gang, when to look next (ns) for what waits longest for
-        #: them, and those that are kept for it (Q12)
+        #: them, a look that goes on, and those that are kept for it (Q12)
         self.short_quotas: dict[Queue | Ledger, None] = {}
         self.look_at_quotas = 0
+        self.quota_look: Iterator[bool] | None = None
         self.quota_plans: dict[Queue | Ledger, QuotaPlan] = {}
         #: running gangs that lost placeholders before all members ran; while one of them lacks members,
         #: no gang keeps nodes

@@ -38,14 +38,15 @@ def room_for(shape: Shape, available: Any) -> int:
     return room
 
 
-def room_when_empty(nodes: Iterable[Node], shape: Shape) -> int:
-    """The number of asks of this shape that fit if nothing of this scheduler ran on the open nodes."""
-    room = 0
+def fits_empty(nodes: Iterable[Node], shape: Shape, number: int) -> bool:
+    """Whether so many asks of this shape fit if nothing of this scheduler ran on the open nodes."""
     for node in nodes:
         if node.node_id == shape.required_node or (node.open and not shape.required_node):
             pairs = zip(node.total, node.occupied, strict=True)
-            room += room_for(shape, [total - occupied for total, occupied in pairs])
-    return room
+            number -= room_for(shape, [total - occupied for total, occupied in pairs])
+            if number <= 0:
+                return True
+    return number <= 0
 
 
 def room_on(node: Node, shape: Shape, longest: int) -> int:

@@ -126,6 +126,7 @@ def rebind(partition: Partition) -> None:
     for ledger in [each for each in waiting.short_quotas if isinstance(each, Ledger)]:
         del waiting.short_quotas[ledger]
         waiting.quota_plans.pop(ledger, None)
+    waiting.quota_look = None
     partition.waiting.exhausted_at = 0  # no round has tried an ask under the new limits
     used = {app: app.group_account for app in apps if any(app.max_allocated)}
     partition.groups = {group.name: group for group in used.values() if group is not None}

@@ -5,14 +5,14 @@ gangs and single asks that have waited for ``gang.gather.after`` the first one h
 free by what is expected of the allocations below. Until then others have of it what they give back in time, or what
 fits beside (``QuotaPlan``). What is kept idle is charged to a budget of the queue (Q10). See D298.
 
-Waiters are looked for at most once a minute, and only where something was short of quota.
+Waiters are looked for at most once a minute, in slices, and only where something was short of quota.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
@@ -21,7 +21,7 @@ from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
 from quadriga.core.model.run_times import NOTHING, Expected
-from quadriga.core.ordering.room import room_when_empty
+from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -43,8 +43,10 @@ _SHORTEST: Final = 60 * SECOND
 #: waiters are looked for this often (ns) at most, and what gave up rests this long at least
 _LOOK_AGAIN: Final = 60 * SECOND
 _REST: Final = 600 * SECOND
-#: a plan takes at most this many allocations into account, and rests for this time (ns) for each above a thousand; so
-#: does a search for waiters for each application
+#: a round looks at this many applications at most, and a search tries as many waiters of a quota
+_MOST_LOOKED_AT: Final = 1_000
+_MOST_TRIED: Final = 8
+#: a plan takes at most this many allocations into account, and rests for this time (ns) for each above a thousand
 _MOST_EXAMINED: Final = 20_000
 _FEW_EXAMINED: Final = 1_000
 _REST_FOR_EACH: Final = SECOND // 10_000
@@ -103,8 +105,12 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         else:
             _charge(kernel, quota, plan)
     if waiting.short_quotas and waiting.look_at_quotas <= now:
-        examined = sum([_look(kernel, partition, quota) for quota in list(waiting.short_quotas)])
-        waiting.look_at_quotas = now + max(_LOOK_AGAIN, examined * _REST_FOR_EACH)
+        waiting.quota_look = waiting.quota_look or _look(kernel, partition)
+        if (
+            all(islice(waiting.quota_look, _MOST_LOOKED_AT))
+            and next(waiting.quota_look, None) is None
+        ):
+            waiting.quota_look, waiting.look_at_quotas = None, now + _LOOK_AGAIN
 
 
 def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:
@@ -118,26 +124,39 @@ def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected |
     return expected
 
 
-def _look(kernel: Kernel, partition: Partition, quota: Quota) -> int:
-    """Plan the start of the first waiter of the quota; return the number of applications examined."""
-    now, due, examined = kernel.now, [], 0
-    for app in _apps_of(quota) if quota.plan is None and quota is not partition.root else ():
-        examined += 1
-        after = app.queue.properties.gang_gather_after
-        for plan in _waiting(app):
-            is_due = max(plan.order[1] + after, app.gang.rests_until) <= now
-            if is_due and _is_short(quota, plan.need) and _fits_empty(quota, plan):
-                due.append(plan)
-    if due:
-        quota.budget = quota.budget or GatherBudget(partition)
-        if not quota.budget.spent(now):
-            first = min(due, key=attrgetter("order"))
-            quota.plan = partition.waiting.quota_plans[quota] = first
-            if not _find_start(kernel, quota, first):
-                _drop(quota, first, kernel)
-    if not (quota.plan or quota.short_of or quota.gated):
-        del partition.waiting.short_quotas[quota]
-    return examined
+def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
+    """Plan the start of the first waiter of each quota that was short. Yield after each application, and False after
+    a look at many nodes: a later round goes on from there."""
+    waiting = partition.waiting
+    for quota in list(waiting.short_quotas):
+        due = []
+        free = quota.plan is None and quota is not partition.root
+        for app in list(_apps_of(quota)) if free else ():
+            yield True
+            now, after = kernel.now, app.queue.properties.gang_gather_after
+            for plan in _waiting(app):
+                is_due = max(plan.order[1] + after, app.gang.rests_until) <= now
+                if is_due and _is_short(quota, plan.need):
+                    due.append(plan)
+        # What was tried in vain lets others have their turn (Q10).
+        due.sort(key=lambda plan: (plan.app.gang.rests_until, plan.order))
+        for plan in due[:_MOST_TRIED]:
+            if not _waits(plan) or not _is_short(quota, plan.need):
+                continue
+            if quota not in quotas_of(plan.app) or quota.plan is not None:
+                break
+            quota.budget = quota.budget or GatherBudget(partition)
+            if quota.budget.spent(kernel.now):
+                break
+            if _fits_empty(quota, plan):
+                quota.plan = waiting.quota_plans[quota] = plan
+                if not _find_start(kernel, quota, plan):
+                    _drop(quota, plan, kernel)
+                break
+            plan.app.gang.rests_until = kernel.now + _REST
+            yield len(partition.nodes) < _MOST_LOOKED_AT
+        if not (quota.plan or quota.short_of or quota.gated):
+            waiting.short_quotas.pop(quota, None)
 
 
 def _waiting(app: Application) -> Iterator[QuotaPlan]:
@@ -173,9 +192,7 @@ def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
         return False
     groups = [plan.group] if plan.group is not None else plan.app.gang.members
     nodes = plan.app.partition.node_index.nodes
-    return all(
-        room_when_empty(nodes, each.shape) >= (1 if plan.group else each.pending) for each in groups
-    )
+    return all(fits_empty(nodes, each.shape, 1 if plan.group else each.pending) for each in groups)
 
 
 def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:

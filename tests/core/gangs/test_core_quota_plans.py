@@ -103,6 +103,17 @@ def test_q12_what_waits_longest_for_its_quota_or_limit_is_not_passed_for_ever(
     assert world.started[-1] != "wide"  # the others go on behind it
 
 
+def test_q12_asks_that_fit_on_no_node_keep_nobody_from_a_plan() -> None:
+    """A search tries eight waiters, and those that it tried in vain rest."""
+    world = World()
+    world.run(20)
+    for at in range(20):
+        world.script.app(f"never{at}", "root.a")
+        world.script.ask(f"never{at}", "p0", priority=99, vcore=10, memory=1 << 40)
+    single(world)
+    assert world.run(90, "wide") == 20 + 60 + 7 + 2  # the third search finds it
+
+
 def test_q12_what_ends_before_the_planned_start_uses_the_quota_meanwhile() -> None:
     """Jobs that tell that they end in a minute go on. Those that run are told to end in ten, and so they do."""
     world = World(told=600)
