@@ -319,6 +319,21 @@ def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
     assert check.remedy == "if it ends within 98 s: the tag expected.runtime with its seconds"
 
 
+def test_q7_a_node_is_lent_again_when_predicates_no_longer_keep_the_one_that_reserved_it_waiting() -> (
+    None
+):
+    """What they refuse is tried again at any moment, so nothing is lent until no other node is left to try."""
+    script = half_free()
+    script.node("n1", NodeInfo.UPDATE, vcore=4, memory=4)
+    script.node("n2", vcore=4)
+    script.scheduler.set_predicate(
+        script.rm_id, lambda key, node, _: "no" if key == "b" and node == "n2" else None
+    )
+    assert serve(script, "small", "s", tags={RUNTIME: "60"}, vcore=1, memory=1) == []
+    script.node("n2", NodeInfo.DRAIN_NODE)
+    assert news(script.schedule()) == ["small/s-0 on n1"]
+
+
 def test_q7_a_reserved_node_is_not_lent_to_a_gang_and_explain_knows() -> None:
     script = half_free(options=Options(gang_admission="atomic"))
     script.app("gang", gang={"vcore": 2}, tags={RUNTIME: "60"})
