@@ -498,12 +498,13 @@ class _Attempt:
         return self._partition.node_index.policy_score(node, shape)
 
     def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
-        """The best nodes for this number of asks, in no order."""
+        """The best nodes for this number of asks, in no order. Nodes that are reserved for others are not lent to
+        gangs: their room comes and goes without a word to those that wait for it."""
         index, taken = self._partition.node_index, self._taken
         nodes = dict.fromkeys(self._own)
         nodes.update((node, None) for node in taken if index.takes(node, shape))
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
-        nodes.update(dict.fromkeys(index.lent(shape)))
+        nodes.update((node, None) for node in index.lent(shape) if node.reservation is None)
         required = shape.required_node
         return [
             (self._score(node, shape), index.position(node), node)

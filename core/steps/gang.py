@@ -21,6 +21,7 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.account import QuotaPlan
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.queue import Queue
@@ -59,10 +60,11 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
         # Root's quota is the present capacity; a larger gang asks for nodes (G12).
         queues = queues[:-1]
     for queue in queues:
+        delayed = _plan_delayed_by(app, queue)
         for index, limit in queue.limits:
             left = limit - queue.allocated[index] - queue.reserved_headroom[index]
-            if queue.plan is not None and queue.plan.app is not app:  # Q12
-                left = min(left, queue.plan.beside.get(index, left))
+            if delayed is not None:
+                left = min(left, delayed.beside.get(index, left))
             if index < len(whole) and whole[index] > max(0, left):
                 room = tuple(
                     top - queue.allocated[at] - queue.reserved_headroom[at]
@@ -70,6 +72,15 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
                 )
                 return queue, room, whole
     return None
+
+
+def _plan_delayed_by(app: Application, queue: Queue) -> QuotaPlan | None:
+    """The plan of the queue's quota if the gang is not expected to end before its start (Q12)."""
+    plan, now = queue.plan, app.partition.node_index.now
+    if plan is None or plan.app is app:
+        return None
+    groups = [group for group in app.groups.values() if group.kind.placeholder]
+    return None if all(plan.lends(group.shape, now) for group in groups) else plan
 
 
 def may_start(kernel: Kernel, app: Application) -> bool:

@@ -56,7 +56,10 @@ class WaitingAsks(Waiting):
         if partition.quota_changes is not None:
             partition.quota_changes.groups[group] = None
         if ask.reservations:  # the ask was parked or deferred before
-            self.retries.update(r for r in app.reservations if r.ask is ask)
+            own = [each for each in app.reservations if each.ask is ask]
+            self.retries.update(own)
+            for each in own:
+                partition.node_index.gained(each.node)  # it may be lent again (Q7)
 
     def remove(self, ask: Ask) -> None:
         """Remove the ask from its group, and an empty group from its application."""

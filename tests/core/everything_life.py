@@ -61,6 +61,7 @@ class Life(Watched):
         self.crowded = rng.random() < 0.5
         self.now = 0
         self.steps = 0
+        self.planned = set()
         self.digest = hashlib.sha256()
         self.log: list[str] = []
         self.places: list[Place] = []

@@ -8,6 +8,7 @@ from everything_waits import back_from_waiting, held_by_daemons, use_of
 
 from quadriga.core import Scheduler
 from quadriga.core.checks.health import check_health
+from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.outbox import TERMINATION
@@ -31,6 +32,8 @@ class Watched:
     curious: bool
     #: so many looks there have been
     steps: int
+    #: what had a planned start: on nodes or at quotas, and its application
+    planned: set[tuple[str, Application]]
 
     def partitions(self) -> list[tuple[Place, Partition]]:
         return [(each, found) for each in self.places if (found := each.partition) is not None]
@@ -120,6 +123,11 @@ class Watched:
                     f"{name}: told {told}"
                 )
         assert {app.state for app in partition.ended} <= application_fsm.ENDED
+        plans = (
+            ("nodes", [partition.node_index.planned]),
+            ("quotas", partition.waiting.quota_plans.values()),
+        )
+        self.planned |= {(what, plan.app) for what, found in plans for plan in found if plan}
 
     def _health(self) -> None:
         """2.12: nothing is reported but nodes that were refused, or have less than what is on them."""

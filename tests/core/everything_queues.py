@@ -119,6 +119,8 @@ def _properties(rng: Random) -> dict[str, str]:
         "gang.hold": (0.25, "false"),
         "gang.admission": (0.25, "incremental"),
         "gang.wait.limit": (0.15, "60s"),
+        "gang.timeout.from": (0.15, "attempt"),
+        "gang.gather.after": (0.9, rng.choice(("1s", "30s"))),
         "reservation.max.share": (0.3, rng.choice(("50%", "unlimited"))),
     }
     return {key: value for key, (likely, value) in chosen.items() if rng.random() < likely}

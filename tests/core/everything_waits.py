@@ -81,9 +81,7 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
         if any(value > sum(capacity[place : place + 1]) for place, value in enumerate(whole)):
             queues = queues[:-1]  # it is larger than the cluster and asks for nodes (G12)
         return all(
-            place >= len(whole)
-            or whole[place]
-            <= max(0, limit - queue.allocated[place] - queue.reserved_headroom[place])
+            place >= len(whole) or whole[place] <= max(0, _left(app, queue, place, limit))
             for queue in queues
             for place, limit in queue.limits
         )
@@ -91,6 +89,16 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
         return False
     group = app.gang.task_groups.get(ask.task_group)
     return group is None or group.count <= group.replaced + group.timed_out
+
+
+def _left(app: Application, queue: Queue, place: int, limit: int) -> int:
+    """What the queue has left of its quota for the whole gang, and beside a planned start (Q12)."""
+    left = limit - queue.allocated[place] - queue.reserved_headroom[place]
+    plan = queue.plan
+    asks = [ask for ask in app.asks.values() if ask.placeholder and ask.pending]
+    if plan is None or plan.app is app or _ends_before(asks, plan.start):
+        return left
+    return min(left, plan.beside.get(place, left))
 
 
 def _starts_whole(app: Application, ask: Ask) -> bool:
@@ -140,8 +148,12 @@ def _within_all(app: Application, asks: list[Ask]) -> bool:
     """Quotas of queues, and limits of its user and group (5.6, steps 3 and 5)."""
     need = _sum(asks)
     for quota in (*app.queue.lineage, *app.limiting):
-        plan = quota.plan  # it keeps the quota for something else (Q12)
-        if plan is not None and plan.app is not app and not plan.leaves(need.items()):
+        plan = quota.plan  # it keeps the quota for what has waited longest (Q12)
+        if plan is None or _ends_before(asks, plan.start) or plan.leaves(need.items()):
+            continue
+        together = _starts_whole(app, asks[0])
+        equal = plan.group is not None and plan.group.kind.requires == asks[0].kind.requires
+        if not (plan.app is app if together else equal):
             return False
     for queue in app.queue.lineage:
         held = _held(queue, lambda each: True)
@@ -167,6 +179,14 @@ def _takes(node: Node, ask: Ask, others: Iterable[Ask] | None = None) -> bool:
     """Whether the node takes it, as a member of a gang beside these others."""
     kept = node.reservation
     taken = _sum(others or ())
+    plan = node.partition.node_index.planned
+    if plan is not None and node in plan.needs and not ask.required_node:
+        mine = others is not None and plan.app is ask.app  # a member of the gang
+        lasting = _sum(e for e in [*(others or ()), ask] if not _ends_before([e], plan.start))
+        beside = node.beside or []
+        if not mine and any(lasting[at] > beside[at] for at in lasting.keys() & _sum([ask]).keys()):
+            if not _ends_before([ask], plan.start):
+                return False  # it would delay the planned start (Q9)
     return (
         (node.state == "Schedulable" or (node.state == "Draining" and bool(ask.required_node)))
         and ask.required_node in ("", node.node_id)
@@ -176,6 +196,14 @@ def _takes(node: Node, ask: Ask, others: Iterable[Ask] | None = None) -> bool:
             for at, value in enumerate(ask.vector)
             if value
         )
+    )
+
+
+def _ends_before(asks: Iterable[Ask], start: int) -> bool:
+    """Whether all are expected to end before a planned start if they begin now, by what was expected of them
+    when they arrived (Q9, Q11)."""
+    return all(
+        0 < ask.kind.requires.runtime <= start - ask.app.partition.node_index.now for ask in asks
     )
 
 

@@ -170,3 +170,22 @@ def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_it
     world.run(20)
     world.submit("wide", 2, 5)
     assert world.run(150, "wide") < 20 + 60 + 25
+
+
+def test_q12_a_gang_that_starts_one_by_one_and_ends_before_the_planned_start_passes_the_gate() -> (
+    None
+):
+    """Seven of ten are in use for two hours, and the single ask needs all: a gang of three for a minute may run."""
+    world = World(**{"gang.admission": "whole"})
+    world.submit("long", 1, 7, told=7200)
+    assert news(world.script.schedule())
+    world.submit("wide", 1, 10)
+    world.script.schedule()
+    world.script.advance(3700)
+    world.script.schedule()
+    assert world.plan is not None
+    for name, told in (("late", "7200"), ("short", "60")):
+        world.script.app(name, "root.a", gang={"vcore": 3}, tags={"expected.runtime": told})
+        world.script.ask(name, *"xyz", group="g", placeholder=True, vcore=1)
+    assert len(news(world.script.schedule())) == 3
+    assert len(world.script.scheduler.application("short").placeholders) == 3

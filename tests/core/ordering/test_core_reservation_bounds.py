@@ -227,9 +227,9 @@ def test_q7_asks_that_require_their_node_always_reserve_it() -> None:
 RUNTIME = "expected.runtime"
 
 
-def half_free(runtime: str = "100", reserved_for: str = "big") -> Script:
+def half_free(runtime: str = "100", reserved_for: str = "big", **more: Any) -> Script:
     """A node of four, half of it used for ``runtime`` seconds; the rest is kept for an ask of four."""
-    script = Script()
+    script = Script(**more)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.node("n1", vcore=4)
     launch(script, "other", "x", tags={RUNTIME: runtime} if runtime else {}, vcore=2)
@@ -317,6 +317,30 @@ def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
     assert short.verdict == "Nothing is in its way: it gets its place in the next round."
     (check,) = [each for each in long.checks if each.holders]
     assert check.remedy == "if it ends within 98 s: the tag expected.runtime with its seconds"
+
+
+def test_q7_a_node_is_lent_again_when_predicates_no_longer_keep_the_one_that_reserved_it_waiting() -> (
+    None
+):
+    """What they refuse is tried again at any moment, so nothing is lent until no other node is left to try."""
+    script = half_free()
+    script.node("n1", NodeInfo.UPDATE, vcore=4, memory=4)
+    script.node("n2", vcore=4)
+    script.scheduler.set_predicate(
+        script.rm_id, lambda key, node, _: "no" if key == "b" and node == "n2" else None
+    )
+    assert serve(script, "small", "s", tags={RUNTIME: "60"}, vcore=1, memory=1) == []
+    script.node("n2", NodeInfo.DRAIN_NODE)
+    assert news(script.schedule()) == ["small/s-0 on n1"]
+
+
+def test_q7_a_reserved_node_is_not_lent_to_a_gang_and_explain_knows() -> None:
+    script = half_free(options=Options(gang_admission="atomic"))
+    script.app("gang", gang={"vcore": 2}, tags={RUNTIME: "60"})
+    script.ask("gang", "p", "q", group="g", placeholder=True, vcore=1)
+    assert script.schedule() == []
+    said = "0 of 2 members of the gang could start now, and they are placed together or not at all"
+    assert said in script.scheduler.explain("gang", "p").reasons
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", " 7", "1234567890", "\u0663"])
