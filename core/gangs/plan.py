@@ -54,6 +54,8 @@ _NODES_COUNTED: Final = 4
 #: what one of them is; after that, for so many members in all, by what each of them is
 _MOST_REFUSED: Final = 16
 _MOST_REFUSED_EACH: Final = 256
+#: without a topology, so many further questions find out whether asks that are placed could go elsewhere for others
+_MOST_QUESTIONS: Final = 256
 
 
 class Lack(NamedTuple):
@@ -460,17 +462,39 @@ class _Attempt:
         """As ``_place``, each ask on the best node that the predicates accept for it."""
         candidates = self._candidates(shape, len(self._partition.node_index.nodes))
         candidates.sort()
-        left = 0
-        for ask in asks:
-            at = _first_accepted(predicate, ask, candidates, self._partition.node_index)
-            if at < 0:
-                left += 1
+        spots = _Spots(predicate, shape, candidates, len(self._places))
+        return sum([not (self._put(spots, ask) or self._displace(spots, ask)) for ask in asks])
+
+    def _put(self, spots: _Spots, ask: Ask) -> bool:
+        """Place the ask on the best node that accepts it, if there is one."""
+        shape, candidates = spots.shape, spots.candidates
+        at = _first_accepted(spots.predicate, ask, candidates, self._partition.node_index)
+        if at < 0:
+            return False
+        candidate = candidates.pop(at)
+        _, position, node = candidate
+        self._take(node, shape, ask)
+        spots.taken.append(candidate)
+        if self._fits(node, shape):
+            insort(candidates, (self._score(node, shape), position, node))
+        return True
+
+    def _displace(self, spots: _Spots, ask: Ask) -> bool:
+        """Place the ask where another one of its shape would be, which goes elsewhere, perhaps in the place of a third:
+        the first asks may have taken the only nodes that accept the later ones."""
+        for at, candidate in enumerate(spots.taken) if spots.candidates else ():
+            if at in spots.moved or not spots.questions:
                 continue
-            _, position, node = candidates.pop(at)
-            self._take(node, shape, ask)
-            if self._fits(node, shape):
-                insort(candidates, (self._score(node, shape), position, node))
-        return left
+            spots.questions -= 1
+            if _first_accepted(spots.predicate, ask, [candidate], self._partition.node_index) < 0:
+                continue
+            spots.moved.add(at)
+            other, node = self._places[spots.first + at]
+            if self._put(spots, other) or self._displace(spots, other):
+                self._places[spots.first + at] = (ask, node)
+                spots.moved.clear()
+                return True
+        return False
 
     def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
         """Note the place, and reduce what is free there."""
@@ -511,6 +535,26 @@ class _Attempt:
             for node in nodes
             if required in ("", node.node_id) and self._fits(node, shape)
         ]
+
+
+class _Spots:
+    """The nodes for asks of one shape: those with room, the best first, and those that asks have taken."""
+
+    __slots__ = ("candidates", "first", "moved", "predicate", "questions", "shape", "taken")
+
+    def __init__(
+        self, predicate: Any, shape: Shape, candidates: list[Candidate], first: int
+    ) -> None:
+        self.predicate = predicate
+        self.shape = shape
+        self.candidates = candidates
+        #: one for each place of the plan from ``first`` on
+        self.taken: list[Candidate] = []
+        self.first = first
+        #: indices of the places that were tried for the ask in turn
+        self.moved: set[int] = set()
+        #: further nodes for which the predicates may be asked
+        self.questions = _MOST_QUESTIONS
 
 
 def _first_accepted(

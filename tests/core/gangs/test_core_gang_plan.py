@@ -155,6 +155,18 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
     assert len(scored) <= 50 + 40
 
 
+@pytest.mark.parametrize("nodes", [3, 5])
+def test_q2_members_make_way_for_one_that_predicates_accept_nowhere_else(nodes: int) -> None:
+    """The last one gets the node of the first, which gets that of the second, which gets a third node."""
+    script = cluster("atomic", "binpacking", [1] * nodes)
+    accepted = [("n000", "n001"), ("n001", "n002"), ("n000",)]
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: None if node in accepted[int(key[-1])] else "no"
+    )
+    gang(script, "g", [("t", 3, 1)])
+    assert [line.split()[-1] for line in news(script.schedule())] == ["n001", "n002", "n000"]
+
+
 def replaced(seed: int) -> Script:
     """Gangs whose members have taken over their placeholders: of any size, with limits, on nodes that drain."""
     random = Random(seed)
