@@ -41,3 +41,8 @@ def unix_seconds(text: str) -> int | None:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     return int(time.timestamp())
+
+
+def spelled(ns: int) -> str:
+    """The time as people write it: in seconds below an hour, else in hours."""
+    return f"{ns / SECOND:g} s" if ns < HOUR else f"{ns / HOUR:.1f} h"

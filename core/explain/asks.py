@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import SECOND, spelled
 from quadriga.core.explain.explanation import Check, Explanation, Holder
 from quadriga.core.explain.free_nodes import FreeNodes
 from quadriga.core.explain.gangs import of_gang, of_members
@@ -390,7 +390,7 @@ def _of_plans(ask: Ask, members: Sequence[AskGroup], now: int) -> Iterator[Check
             continue
         owner = f"queue {quota.path}" if isinstance(quota, Queue) else whose(quota)
         said = f"{owner} is kept for application {plan.app.app_id}, whose start is planned in "
-        said += f"{max(0, plan.start - now) / SECOND:g} s"
+        said += spelled(max(0, plan.start - now))
         delays = quota_plans.delays(quota, app, list(members))
         yield Check(
             "quota plan",

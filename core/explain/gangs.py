@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import spelled
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.gang import NODES, PREDICATES
@@ -110,7 +110,7 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
     gathers = own.state in gang_fsm.KEEPS_NODES
     if own.waiting_since >= 0 and own.lacks in (NODES, "") and not (own.refused or gathers):
         left = own.may_gather_from - now
-        when = f"in {left / SECOND:g} s" if left > 0 else "when its turn comes"
+        when = f"in {spelled(left)}" if left > 0 else "when its turn comes"
         yield Check(
             "planned start",
             True,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import SECOND, spelled
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.explain.free_nodes import MOST_TYPES, FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
@@ -141,7 +141,7 @@ def of_nodes(
         yield _reserved(kept, kernel.now)
     if planned and plan is not None:
         who = plan.app.app_id
-        said = f"kept for the gang {who}, whose start is planned in {max(0, plan.start - kernel.now) / SECOND:g} s"
+        said = f"kept for the gang {who}, whose start is planned in {spelled(max(0, plan.start - kernel.now))}"
         yield Check(
             "nodes",
             False,

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
@@ -206,7 +206,7 @@ class PlannedStart:
 
     def words(self, now: int) -> str:
         """When and where it is planned, by which estimates, and who uses its nodes until then."""
-        said = f"its start is planned in {max(0, self.start - now) / SECOND:g} s on {_some(self.nodes)}"
+        said = f"its start is planned in {spelled(max(0, self.start - now))} on {_some(self.nodes)}"
         if users := self.users:
             said += f", which {_some(users)} use until then"
         by = ", ".join(f"{number} {source}" for source, number in sorted(self.sources.items()))

@@ -268,17 +268,17 @@ def test_q8_records_follow_the_gang_that_is_protected(script: Script) -> None:
     script.schedule()
     reader = RecordReader(script)
 
-    def gathers(name: str, seconds: int, left: str) -> str:
-        plan = f"its start is planned in {seconds} s on n1, n2, which s use until then (expected ends: 1 unknown)"
+    def gathers(name: str, start: str, left: str) -> str:
+        plan = f"its start is planned in {start} on n1, n2, which s use until then (expected ends: 1 unknown)"
         budget = f"and the budget for idle capacity has {left} hours of the whole cluster left"
         return f"APP NONE {name} (Gang starts to gather: 1 of 2 members fit now, {plan}, {budget})"
 
     later(script, 60)
-    assert reader.new_lines("APP NONE") == [gathers("g", 60, "3.36")]
+    assert reader.new_lines("APP NONE") == [gathers("g", "60 s", "3.36")]
     later(script, 3600)
     assert reader.new_lines("APP NONE") == [
         "APP NONE g (Gang gives its nodes back (2): its planned start came no nearer in all its patience)",
-        gathers("h", 3660, "2.73"),
+        gathers("h", "1.0 h", "2.73"),
     ]
 
 
