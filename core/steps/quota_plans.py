@@ -97,9 +97,7 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
                 _drop(quota, plan, kernel)
-            elif (
-                plan.start > start or not plan.beside.items() <= left.items()
-            ):  # others may use more
+            elif plan.start > start or plan.beside != left:  # others may use more
                 quota.regained()
                 plan.stale = False
         else:
