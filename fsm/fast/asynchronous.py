@@ -51,6 +51,8 @@ from quadriga.fsm.fast.tracking import (
 _HAS_STEPS: Final = hasattr(AsyncMachine, "cancel_running_transitions")
 #: before Python 3.12 a task cannot begin at once
 _CAN_BEGIN: Final = sys.version_info >= (3, 12)
+#: of any type, as its argument ``eager_start`` came with Python 3.12
+_TASK: Final[Any] = Task
 #: how many tasks may begin within each other: the stack grows with each
 _DEEPEST: Final = 8
 #: so many lists are called without a turn of the event loop, since input and timers wait meanwhile
@@ -110,7 +112,7 @@ async def _gather(made: list[Any]) -> Any:
         deeper = 1 if alone else _DEEPEST
         here[0] += deeper
         try:
-            tasks.append(Task(each, loop=loop, eager_start=True))
+            tasks.append(_TASK(each, loop=loop, eager_start=True))
         finally:
             here[0] -= deeper
     ended: Any = tasks[0]
