@@ -39,7 +39,8 @@ ROWS = {
 def busy(days: int) -> Workload:
     random = Random(1)
     node = {"vcore": 1000}
-    jobs, at, end = [], 0.0, days * 24 * HOUR
+    jobs: list[Job] = []
+    at, end = 0.0, days * 24 * HOUR
     while at < end:
         run = 600 + int(random.expovariate(1 / (3 * HOUR)))
         told = int(run * random.uniform(1, 2))
@@ -63,7 +64,7 @@ def main() -> None:
             config=CONFIG % (root, queue), expected_runtime=told, placeholder_timeout_s=-1
         )
         report = Simulation(workload, options).run()
-        waits = {"rest": [], "soon": []}
+        waits: dict[str, list[float]] = {"rest": [], "soon": []}
         for fate in report.fates:
             waits[fate.job.queue].append(fate.started / 1e9 / HOUR - fate.job.submit_s / HOUR)
         gangs, others = waits["soon"], waits["rest"]
