@@ -43,8 +43,9 @@ _SHORTEST: Final = 60 * SECOND
 #: waiters are looked for this often (ns) at most, and what gave up rests this long at least
 _LOOK_AGAIN: Final = 60 * SECOND
 _REST: Final = 600 * SECOND
-#: a round looks at this many applications at most, and a search tries as many waiters of a quota
+#: a round looks at this many applications at most, and goes on later after it has looked at as many nodes
 _MOST_LOOKED_AT: Final = 1_000
+#: a search tries this many waiters of a quota
 _MOST_TRIED: Final = 8
 #: a plan takes at most this many allocations into account, and rests for this time (ns) for each above a thousand
 _MOST_EXAMINED: Final = 20_000
