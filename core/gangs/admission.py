@@ -25,7 +25,7 @@ from quadriga.core.gangs import planned_start, short_gangs
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Plan, make_plan, refund
-from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
+from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA, RoomWanted
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.waiting import FOREVER
@@ -131,10 +131,16 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     _wait_for(kernel, app, NODES, plan.lacks)
     if own.state in gang_fsm.KEEPS_NODES:
         return False  # it is tried again when its plan says so
-    shapes, more = [plan.lacks[0].shape], plan.lacks[0].number
-    if plan.crowded:  # more room for any member may help
-        shapes, more = list(dict.fromkeys(group.shape for group in members)), 1
-    partition.node_index.await_room(app, _alike(app, members), shapes, more)
+    shape, more = plan.lacks[0]
+    if plan.crowded:  # any node with more room for any member may help
+        wanted = tuple(
+            [RoomWanted(each, 1, True) for each in dict.fromkeys(group.shape for group in members)]
+        )
+    elif own.local:  # nodes of one domain must have more
+        wanted = (RoomWanted(shape, more, True),)
+    else:
+        wanted = (RoomWanted(shape, partition.node_index.room(shape) + more, False),)
+    partition.node_index.await_room(app, _alike(app, members), wanted)
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.base.times import SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
@@ -132,16 +132,25 @@ def whole_seconds(text: str) -> int:
     return int(text) * SECOND
 
 
+class RoomWanted(NamedTuple):
+    """Room for this number of asks of a shape: on all nodes, or, if it is to be ``gained``, what nodes have more
+    than they had when the gang failed."""
+
+    shape: Shape
+    number: int
+    gained: bool
+
+
 class Line(Ranking):
     """Gangs that differ in nothing that an attempt depends on, and wait for the same room (``key``). If the
     first of them does not fit the nodes, none does: it is tried for all."""
 
     __slots__ = ("key",)
 
-    def __init__(self, key: tuple[Hashable, int, tuple[tuple[Shape, int], ...]]) -> None:
+    def __init__(self, key: tuple[Hashable, int, tuple[RoomWanted, ...]]) -> None:
         super().__init__()
-        #: what they have in common, the members that lacked room in the last attempt, and the number of
-        #: asks of each shape for which nodes must have room
+        #: what they have in common, the members that lacked room in the last attempt, and the room that they
+        #: wait for
         self.key = key
 
 

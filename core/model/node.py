@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.gang import PlannedStart
+    from quadriga.core.model.gang import PlannedStart, RoomWanted
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape, Shapes
@@ -350,9 +350,9 @@ class NodeOrder:
         shape."""
         raise NotImplementedError
 
-    def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
-        """Retry the gang when nodes have room for this number of asks of one of the shapes more than now. Of
-        gangs that are ``alike`` the first is retried, and the next one unless it waits for room again."""
+    def await_room(self, app: Application, alike: Hashable, wanted: tuple[RoomWanted, ...]) -> None:
+        """Retry the gang when nodes have some of the room that is wanted. Of gangs that are ``alike`` the first
+        is retried, and the next one unless it waits for room again."""
         raise NotImplementedError
 
     def forget_wait(self, app: Application) -> None:

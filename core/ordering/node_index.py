@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.application import Application
+    from quadriga.core.model.gang import RoomWanted
     from quadriga.core.model.node import Node
 
 #: at most this many new nodes are put between the others one by one
@@ -513,9 +514,9 @@ class NodeIndex(NodeOrder):
         self._put_in_order()
         return self._values if shape is None else self._new_scores(shape)
 
-    def await_room(self, app: Application, alike: Hashable, shapes: list[Shape], more: int) -> None:
-        numbers = tuple([(shape, self.room(shape) + more) for shape in shapes])
-        self._room_watch.wait(app, alike, numbers, self.nodes)
+    def await_room(self, app: Application, alike: Hashable, wanted: tuple[RoomWanted, ...]) -> None:
+        self._put_in_order()
+        self._room_watch.wait(app, alike, wanted, self.nodes)
 
     def forget_wait(self, app: Application) -> None:
         self._room_watch.forget(app)

@@ -3,7 +3,9 @@
 A gang that lacks nodes waits until there is room for all its members. For each size of members that such
 gangs lack, the number that fits each node is kept up to date: one number for asks of any run time, and a
 second one for those that end before the planned start (Q9). A gang whose number is not reached cannot start,
-and is not looked at.
+and is not looked at. Where room in all does not tell, because members of several sizes want the same nodes or all
+want one domain, the gang waits until nodes have gained room: each against what it had when the gang failed, so
+that what other nodes lost meanwhile does not hide it.
 
 Gangs that are alike and have failed with the same room wait in one line, so that room costs one attempt
 however many they are. The first in order is tried; the others only after it, if it does not wait again (D322).
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.model.gang import Line
+from quadriga.core.model.gang import Line, RoomWanted
 from quadriga.core.resources.shapes import START_GANG
 from quadriga.core.resources.units import room as room_of_units
 
@@ -77,17 +79,53 @@ def _takes_who_requires_it(node: Node, shape: Shape) -> bool:
     return mine and node.node_id == shape.required_node
 
 
-class _Count:
-    """The room for asks of this size, and the lines that wait for more, each with the number that it needs."""
+#: what one line keeps of nodes that have changed; beyond that it is tried
+_MOST_CHANGED: Final = 4096
+#: more than all nodes have room for
+_NEVER: Final = 1 << 62
 
-    __slots__ = ("least", "lent", "of_node", "shape", "synced", "total", "waiting")
+
+class _Gain:
+    """What single nodes have gained since a line failed, in asks of its shape."""
+
+    __slots__ = ("_lends", "_more", "_of_node", "gained")
+
+    def __init__(self, shape: Shape, more: int) -> None:
+        self._more = more
+        #: lent room counts as gained, wherever it may not have counted before
+        self._lends = shape.runtime > 0
+        #: the room of each node that has changed, when the line failed, and what it has gained since
+        self._of_node: dict[Node, tuple[int, int]] = {}
+        self.gained = 0
+
+    @property
+    def is_enough(self) -> bool:
+        return self.gained >= self._more or len(self._of_node) > _MOST_CHANGED
+
+    def change(self, node: Node, before: tuple[int, int], after: tuple[int, int]) -> None:
+        first, counted = self._of_node.get(node) or (before[0], 0)
+        gained = max(0, after[0] + (after[1] if self._lends else 0) - first)
+        self._of_node[node] = first, gained
+        self.gained += gained - counted
+
+    def remove(self, node: Node) -> None:
+        _, counted = self._of_node.pop(node, (0, 0))
+        self.gained -= counted
+
+
+class _Count:
+    """The room for asks of this size, and the lines that wait for more: with the number that they need, or until
+    nodes have gained."""
+
+    __slots__ = ("gains", "least", "lent", "of_node", "shape", "synced", "total", "waiting")
 
     def __init__(self, shape: Shape, nodes: Iterable[Node], synced: int) -> None:
         self.shape = shape
         #: how much of what nodes lost is counted
         self.synced = synced
         self.waiting: dict[tuple[Line, Shape], int] = {}
-        self.least = 0
+        self.gains: dict[tuple[Line, Shape], _Gain] = {}
+        self.least = _NEVER
         self.of_node = {node: _rooms(node, shape) for node in nodes}
         self.total = sum(for_all for for_all, _ in self.of_node.values())
         #: further ones if they end before the planned start
@@ -99,6 +137,25 @@ class _Count:
         after = self.of_node[node] = _rooms(node, self.shape)
         self.total += after[0] - before[0]
         self.lent += after[1] - before[1]
+        for gain in self.gains.values():
+            gain.change(node, before, after)
+
+    def remove(self, node: Node) -> None:
+        for_all, lent = self.of_node.pop(node, (0, 0))
+        self.total -= for_all
+        self.lent -= lent
+        for gain in self.gains.values():
+            gain.remove(node)
+
+    def reached(self, longest: int) -> list[Line]:
+        """The lines that wait no longer."""
+        found = [line for (line, _), gain in self.gains.items() if gain.is_enough]
+        most = self.total + self.lent
+        if most >= self.least:
+            for (line, shape), number in self.waiting.items():
+                if number <= (most if 0 < shape.runtime <= longest else self.total):
+                    found.append(line)
+        return found
 
     def sync(self, lost: list[Node]) -> None:
         """Count the nodes that lost room."""
@@ -130,13 +187,13 @@ class RoomWatch:
         self,
         app: Application,
         alike: Hashable,
-        numbers: tuple[tuple[Shape, int], ...],
+        wanted: tuple[RoomWanted, ...],
         nodes: Iterable[Node],
     ) -> None:
-        """Retry the gang, or one before it that is ``alike`` and waits for the same, when these nodes have room
-        for one of these numbers of asks."""
+        """Retry the gang, or one before it that is ``alike`` and waits for the same, when these nodes have some
+        of the room that is wanted."""
         line = self.tried.pop(app, None)
-        key = alike, app.gang.missing, numbers
+        key = alike, app.gang.missing, wanted
         if line is None or line.key[0] != alike:
             if line is not None:  # the others of its former line wait for something else
                 self.tried[app] = line
@@ -149,14 +206,23 @@ class RoomWatch:
 
     def _open(self, line: Line, nodes: Iterable[Node]) -> None:
         """The line waits from now on, as one line with another that waits for the same."""
-        for shape, number in line.key[2]:
+        for shape, number, gained in line.key[2]:
             key = shape.need, shape.required_node
             count = self.counts.get(key)
             if count is None:
                 count = self.counts[key] = _Count(shape, nodes, len(self._lost))
-            count.waiting[line, shape] = number
-            count.least = min(count.waiting.values())
-        self._lines[line.key] = self._merged(line, self._lines.get(line.key))
+            if gained:
+                count.sync(self._lost)
+                count.gains[line, shape] = _Gain(shape, number)
+            else:
+                count.waiting[line, shape] = number
+                count.least = min(count.waiting.values())
+        kept = self._lines[line.key] = self._merged(line, self._lines.get(line.key))
+        if kept is not line:  # it would fail now, too
+            for shape, number, gained in line.key[2]:
+                if gained:
+                    gains = self.counts[shape.need, shape.required_node].gains
+                    gains[kept, shape] = _Gain(shape, number)
 
     def _merged(self, line: Line, other: Line | None) -> Line:
         """One line of both, as they wait for the same."""
@@ -201,23 +267,17 @@ class RoomWatch:
     def removed(self, node: Node) -> None:
         """The node is gone."""
         for count in self.counts.values():
-            for_all, lent = count.of_node.pop(node, (0, 0))
-            count.total -= for_all
-            count.lent -= lent
+            count.remove(node)
 
     def gained(self, node: Node, longest: int) -> None:
         """The node has more room, or takes new allocations again: retry the gangs that may start now. Nodes of
         the planned start are lent for this time (ns)."""
         for count in list(self.counts.values()):
             count.count(node)
-            if count.total + count.lent < count.least:
-                continue
-            count.sync(self._lost)
-            total, most = count.total, count.total + count.lent
-            if most >= count.least:
-                for (line, shape), number in list(count.waiting.items()):
-                    if number <= (most if 0 < shape.runtime <= longest else total):
-                        self._try_first(line)
+            if count.reached(longest):
+                count.sync(self._lost)
+                for line in count.reached(longest):
+                    self._try_first(line)
 
     def _try_first(self, line: Line) -> None:
         first: Application | None = line.first()
@@ -241,11 +301,15 @@ class RoomWatch:
             self._stop_counting(line)
 
     def _stop_counting(self, line: Line) -> None:
-        for shape, _ in line.key[2]:
+        for shape, _, gained in line.key[2]:
             key = shape.need, shape.required_node
             count = self.counts.get(key)
-            if count is not None and count.waiting.pop((line, shape), None) is not None:
-                if count.waiting:
-                    count.least = min(count.waiting.values())
-                else:
-                    del self.counts[key]
+            if count is None or (line, shape) not in (count.gains if gained else count.waiting):
+                continue
+            if gained:
+                del count.gains[line, shape]
+            else:
+                del count.waiting[line, shape]
+                count.least = min(count.waiting.values(), default=_NEVER)
+            if not count.waiting and not count.gains:
+                del self.counts[key]
