@@ -3,7 +3,7 @@
 An effect is stored in the same transaction as the state that caused it, in a table called the outbox,
 and removed after it has been delivered. If the delivery fails, or the program ends before it, the effect
 is delivered later; so it may come twice, and carries a number by which the receiver recognises that.
-Deadlines are stored with the orders. Run it: python examples/order_service.py See D202.
+Deadlines are stored with the orders. Run it: python examples/order_service.py
 """
 
 import json

@@ -12,7 +12,7 @@ start keeps off its nodes. See D330.
 A gang that would not fit the present cluster even if nothing ran there does not gather: more nodes are
 needed first, and are asked for as for other asks (5.11, G12). A gang whose asks have not all arrived
 cannot be planned: it waits for them and holds nothing, and fails when its placeholder timeout passes
-(G24, G45). See D141.
+(G24, G45).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Such a gang keeps what it holds and waits for the rest, so two of them can wait for each other. Nothing
 that ends by itself helps them then. When the first of them has waited for as long as a gang waits before
 it gathers, others of them are preempted, the last one first, if the first has its members then. Each is
-preempted as a whole, because a part of a gang is of no use (Q5). See D146.
+preempted as a whole, because a part of a gang is of no use (Q5).
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ reads; the rest is done for many placements together when they are carried out.
 A gang that is placed in one step is one decision among them. A batch ends at the first decision that is
 not simple, which ``cycle`` makes. So decisions, messages,
 events and accounting are the same with and without batches.
-See D128.
 """
 
 from __future__ import annotations

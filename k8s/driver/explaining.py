@@ -2,7 +2,7 @@
 
 The core knows quotas, gangs and the free resources of nodes; the cache knows which nodes the pod's constraints
 refuse. Both are asked, and the text gives the first check that fails, how many nodes refuse for which reason,
-and the smallest change that would help. See D226.
+and the smallest change that would help.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ change; a changed message alone follows at most once a minute. ``kubectl describ
 conditions, so each one is recorded as an event too (K153).
 
 Explanations cost time of the core. They take at most half a percent of it, so in a cluster with many waiting
-pods a message is renewed less often than once a minute. See D225.
+pods a message is renewed less often than once a minute.
 """
 
 from __future__ import annotations

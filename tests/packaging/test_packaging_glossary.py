@@ -18,29 +18,28 @@ WORDS = """
 """
 
 
-def section(repository: Path, title: str) -> dict[str, list[str]]:
-    """The rows of a section: word -> its sentence, YuniKorn's word, Kubernetes' word."""
+def section(repository: Path, title: str) -> dict[str, str]:
+    """The entries of a section: word -> its sentence, without the words that others have for it."""
     text = text_of(repository / "docs" / "glossary.md")
     found = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
-    rows: dict[str, list[str]] = {}
+    entries: dict[str, str] = {}
     for line in found.splitlines():
-        if not line.startswith("| **"):
-            continue
-        first, yunikorn, kubernetes = (cell.strip() for cell in line.strip("|").split(" | "))
-        word, sentence = re.fullmatch(r"\*\*(.+?)\*\*: (.+)", first).groups()  # type: ignore[union-attr]
-        assert word not in rows, f"{word} is explained twice"
-        rows[word] = [sentence, yunikorn, kubernetes]
-    return rows
+        if line.startswith("- "):
+            entry = re.fullmatch(
+                r"- \*\*(.+?)\*\*: (.+?\.)(?: \((?:YuniKorn|Kubernetes)[^.]+\))?", line
+            )
+            assert entry, line
+            assert entry[1] not in entries, f"{entry[1]} is explained twice"
+            entries[entry[1]] = entry[2]
+    return entries
 
 
 @pytest.mark.parametrize("title", ["Words", "States"])
 def test_each_word_has_one_sentence_and_stands_in_order(repository: Path, title: str) -> None:
-    rows = section(repository, title)
-    assert list(rows) == sorted(rows, key=str.lower)
-    for word, (sentence, yunikorn, kubernetes) in rows.items():
+    entries = section(repository, title)
+    assert list(entries) == sorted(entries, key=str.lower)
+    for word, sentence in entries.items():
         assert re.fullmatch(r"[A-Z][^.]*(\.\w[^.]*)*\.", sentence), f"{word}: one sentence"
-        assert yunikorn, word
-        assert kubernetes, word
 
 
 def test_words_of_the_house_and_states_are_explained(repository: Path) -> None:
