@@ -29,12 +29,11 @@ from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.waiting import FOREVER
-from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, limits, quota_plans
 from quadriga.core.steps.refused import refusal_of
-from quadriga.core.topology.domains import fit
+from quadriga.core.topology.domains import fits_empty_cluster
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -324,23 +323,8 @@ def _is_candidate(app: Application) -> bool:
         and not app.blocked
         and not app.not_admitted
         and own.admission == "atomic"
-        and _fits_empty_cluster(app)
+        and fits_empty_cluster(app.partition, own.members)
     )
-
-
-def _fits_empty_cluster(app: Application) -> bool:
-    """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
-    index = app.partition.node_index
-    if app.gang.local:
-        empty = {
-            node: [
-                total - occupied for total, occupied in zip(node.total, node.occupied, strict=True)
-            ]
-            for node in index.nodes
-            if node.open
-        }
-        return bool(fit(app.partition, app.gang.members, empty).places)
-    return all(fits_empty(index.nodes, group.shape, group.pending) for group in app.gang.members)
 
 
 def gather_due(kernel: Kernel, app: Application) -> None:

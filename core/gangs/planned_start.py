@@ -19,9 +19,9 @@ import numpy as np
 from quadriga.base.times import SECOND
 from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
+from quadriga.core.model.run_times import end_of
 from quadriga.core.ordering.room import room_for
 from quadriga.core.steps import reservation
-from quadriga.core.steps.quota_plans import end_of
 from quadriga.core.topology.domains import is_local, required_domains
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
         for allocation in node.allocations:
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
-                expected = end_of(partition, allocation, now)
+                expected = end_of(allocation, now)
                 if expected is None:
                     continue
             ends[allocation] = expected

@@ -20,14 +20,14 @@ from quadriga.core.model.account import Ledger, QuotaPlan
 from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
-from quadriga.core.model.run_times import NOTHING, Expected
+from quadriga.core.model.run_times import end_of
 from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
+from quadriga.core.topology.domains import fits_empty_cluster
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
@@ -38,8 +38,6 @@ Quota = Queue | Ledger
 
 #: the timer that fires at a planned start
 _TIMER: Final = "partition.planned_start"
-#: what nothing is known of is expected to last this long (ns) at least
-_SHORTEST: Final = 60 * SECOND
 #: waiters are looked for this often (ns) at most, and what gave up rests this long at least
 _LOOK_AGAIN: Final = 60 * SECOND
 _REST: Final = 600 * SECOND
@@ -112,17 +110,6 @@ def renew(kernel: Kernel, partition: Partition) -> None:
             waiting.quota_look, waiting.look_at_quotas = None, now + _LOOK_AGAIN
 
 
-def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:
-    """When the allocation is expected to end; ``None``: never. One of which nothing is known is expected to last
-    as long again as it has run."""
-    if partition.gather_budget.is_endless(allocation, now):
-        return None
-    expected = partition.run_times.end_of(allocation, now)
-    if expected is None:
-        return Expected(now + max(now - allocation.created, _SHORTEST), NOTHING)
-    return expected
-
-
 def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
     """Plan the start of the first waiter of each quota that was short. Yield after each application, and False after
     a look at many nodes: a later round goes on from there."""
@@ -189,9 +176,10 @@ def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
     """Whether the quota and the nodes could hold it if nothing ran."""
     if any(plan.need.get(at, 0) > limit for at, limit in _amounts(quota)[0]):
         return False
-    groups = [plan.group] if plan.group is not None else plan.app.gang.members
-    nodes = plan.app.partition.node_index.nodes
-    return all(fits_empty(nodes, each.shape, 1 if plan.group else each.pending) for each in groups)
+    partition, group = plan.app.partition, plan.group
+    if group is not None:
+        return fits_empty(partition.node_index.nodes, group.shape, 1)
+    return fits_empty_cluster(partition, plan.app.gang.members)
 
 
 def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
@@ -205,7 +193,7 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     held = ((*app.allocations.values(), *app.placeholders.values()) for app in _apps_of(quota))
     ends = []
     for allocation in islice(chain.from_iterable(held), _MOST_EXAMINED):
-        if (expected := end_of(partition, allocation, now)) is not None:
+        if (expected := end_of(allocation, now)) is not None:
             ends.append((expected.time, allocation.vector))
     plan.start, plan.stale = now, False
     for time, vector in sorted(ends, key=itemgetter(0)):

@@ -10,6 +10,7 @@ from core_world import news, queues, scripted
 from quadriga.core import Options
 from quadriga.core.model.account import QuotaPlan
 from quadriga.core.model.queue import Queue
+from quadriga.core.resources.locality import REQUIRED
 from quadriga.sim.scripted.script import Script
 
 QUOTA = "resources: {max: {vcore: 10m}}"
@@ -42,9 +43,11 @@ class World:
         told: int | None = None,
         priority: int = 0,
         queue: str = "a",
+        **tags: str,
     ) -> None:
         """A job; one of several pods is a gang of real asks."""
-        tags = {"expected.runtime": f"{told}"} if told else {}
+        if told:
+            tags["expected.runtime"] = f"{told}"
         gang = None
         if pods > 1:
             tags["gang.placeholders"], gang = "none", {"vcore": pods * vcore}
@@ -189,3 +192,12 @@ def test_q12_a_gang_that_starts_one_by_one_and_ends_before_the_planned_start_pas
         world.script.ask(name, *"xyz", group="g", placeholder=True, vcore=1)
     assert len(news(world.script.schedule())) == 3
     assert len(world.script.scheduler.application("short").placeholders) == 3
+
+
+def test_q13_no_quota_is_kept_for_a_gang_that_fits_the_cluster_and_no_domain() -> None:
+    """The gang requires a level that no node has."""
+    world = World()
+    world.run(20)
+    world.submit("wide", 2, 4, **{REQUIRED: "rack"})
+    world.run(70)
+    assert world.plan is None
