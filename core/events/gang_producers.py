@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
-from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
+from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA, some
 from quadriga.core.resources.shapes import needed_by
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
     from quadriga.core.model.account import Ledger
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
@@ -45,6 +46,13 @@ def gang_placed(log: EventLog, app: Application, number: int) -> None:
     """All outstanding members have a node."""
     app.gang.last_event = ()
     log.enter(_of_gang(log, app, ("Gang is placed: all %s outstanding members", number)))
+
+
+def gang_preempts(log: EventLog, app: Application, victims: Sequence[Allocation]) -> None:
+    """The gang preempts what overran on the nodes of its planned start."""
+    form = "Gang preempts %s allocations that overran on the nodes of its planned start: %s"
+    text = (form, len(victims), some([each.key for each in victims]))
+    log.enter(_of_gang(log, app, text))
 
 
 def gang_waits(log: EventLog, app: Application, lacks: Sequence[tuple[Shape, int]]) -> None:

@@ -101,6 +101,7 @@ CHANGES: Final[dict[str, Callable[..., None]]] = {
     "gang_gathers":          gang_producers.gang_gathers,
     "gang_gave_back":        gang_producers.gang_gave_back,
     "gang_placed":           gang_producers.gang_placed,
+    "gang_preempts":         gang_producers.gang_preempts,
 
     "asks_added":            producers.asks_added,
     "ask_removed":           producers.ask_removed,

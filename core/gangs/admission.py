@@ -21,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
-from quadriga.core.gangs import planned_start, short_gangs
+from quadriga.core.gangs import overruns, planned_start, short_gangs
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Plan, make_plan, refund
@@ -429,11 +429,13 @@ def replan(kernel: Kernel, partition: Partition) -> None:
     if not planned_start.is_due(kernel, partition):
         return
     plan = planned_start.find(kernel, app)
+    if plan is None or plan.start > kernel.now:
+        plan = overruns.preempt(kernel, app) or plan
     if plan is None:
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_NO_PLAN)
         return
     planned_start.apply(kernel, partition, plan)
-    if plan.start <= kernel.now:
+    if plan.start <= kernel.now and not plan.tried:
         plan.tried = True
         retry(app)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import HOUR, SECOND
 from quadriga.core.model.reservation import WHOLE
+from quadriga.core.model.waiting import FOREVER
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -28,6 +29,13 @@ STARTED: Final = "started"
 GIVEN_UP: Final = "given up"
 REFUSED: Final = "refused"
 GATHERINGS: Final = (BEGUN, STARTED, GIVEN_UP, REFUSED)
+#: allocations that were lent nodes of a planned start, of these those that ran too long, and those preempted for it
+LENT: Final = "lent"
+OVERRAN: Final = "overran"
+PREEMPTED: Final = "preempted"
+LENDING: Final = (LENT, OVERRAN, PREEMPTED)
+#: what was lent nodes may run for this time (ns) longer than expected
+_GRACE: Final = 60 * SECOND
 
 
 class HasNow(Protocol):
@@ -64,6 +72,7 @@ class GatherBudget:
         "_total",
         "counts",
         "is_spent",
+        "lent",
         "longest_run",
         "timer",
     )
@@ -85,8 +94,11 @@ class GatherBudget:
         self._total = 0
         #: whether it was spent when it was last asked
         self.is_spent = False
-        #: how often gangs did each of `GATHERINGS`
+        #: how often gangs did each of `GATHERINGS`, and allocations each of `LENDING`
         self.counts: Counter[str] = Counter()
+        #: what runs on nodes of the planned start as it was expected to end before, and for how long (ns) it was
+        #: expected to run
+        self.lent: dict[Allocation, int] = {}
         #: the longest run (ns) of an allocation that has ended
         self.longest_run = 0
         #: runs while gangs wait for the budget
@@ -220,6 +232,29 @@ class GatherBudget:
     def _open(self) -> int:
         """What is not charged yet."""
         return self._rate * max(0, self._now - self._since)
+
+    # -- what is lent --------------------------------------------------------------------------------
+
+    def lend(self, allocation: Allocation, runtime: int) -> None:
+        """The allocation was placed on a node of the planned start as it is expected to run for this time (ns)."""
+        self.lent[allocation] = runtime
+        self.counts[LENT] += 1
+
+    def overran(self, now: int) -> list[Allocation]:
+        """The allocations that run for a minute longer than what they were lent their nodes for."""
+        return [each for each, late in self._late().items() if late <= now]
+
+    def next_overrun(self, now: int) -> int:
+        """The first instant (ns) after ``now`` at which more has overrun."""
+        return min((late for late in self._late().values() if late > now), default=FOREVER)
+
+    def _late(self) -> dict[Allocation, int]:
+        """From when (ns) what is lent a node has overrun."""
+        return {each: each.created + runtime + _GRACE for each, runtime in self.lent.items()}
+
+    def returned(self, allocation: Allocation, now: int) -> None:
+        """The allocation, which was lent its node, has ended, or the start is planned no longer."""
+        self.counts[OVERRAN] += now >= allocation.created + self.lent.pop(allocation) + _GRACE
 
     # -- what has no end -----------------------------------------------------------------------------
 

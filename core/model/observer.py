@@ -53,6 +53,7 @@ class Observer:
         "gang_gathers",
         "gang_gave_back",
         "gang_placed",
+        "gang_preempts",
         "gang_waits",
         "group_emptied",
         "guaranteed_changed",
@@ -120,6 +121,8 @@ class Observer:
         self.gang_gathers: Callable[[Application], None] = _ignore
         #: the gang gives back the nodes that it kept, for this reason
         self.gang_gave_back: Callable[[Application, str], None] = _ignore
+        #: the gang preempts these allocations, which overran on the nodes of its planned start
+        self.gang_preempts: Callable[[Application, Sequence[Allocation]], None] = _ignore
         #: all outstanding members of the gang have a node, and are about to be allocated; their number
         self.gang_placed: Callable[[Application, int], None] = _ignore
 

@@ -90,6 +90,9 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
     gatherings = Family(
         "quadriga_gatherings_total", "counter", "Gangs that gathered, or were refused."
     )
+    lent = Family(
+        "quadriga_gang_lent_total", "counter", "Allocations on nodes of planned starts, by result."
+    )
     idle = Family(
         "quadriga_gang_idle_seconds_total", "counter", "Whole partition kept idle for gangs."
     )
@@ -98,12 +101,13 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
         home = {"rm": partition.rm, "partition": partition.name}
         gangs.add_all("phase", partition.gangs, **home)
         gatherings.add_all("result", partition.gatherings, **home)
+        lent.add_all("result", partition.lending, **home)
         idle.add(partition.kept_idle / SECOND, **home)
         left.add(partition.budget_left / SECOND, **home)
         held.add_all("state", partition.placeholders, **home)
         asks.add(partition.asks, **home)
         reserved.add(partition.reservations, **home)
-    yield from (gangs, held, asks, reserved, gatherings, idle, left)
+    yield from (gangs, held, asks, reserved, gatherings, lent, idle, left)
 
     attempts = Family(
         "quadriga_gang_attempts_total", "counter", "Attempts to place a whole gang, by result."

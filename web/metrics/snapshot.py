@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
-from quadriga.core.model.gather_budget import GATHERINGS
+from quadriga.core.model.gather_budget import GATHERINGS, LENDING
 from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views.counters import (
     QueueCounters,
@@ -53,6 +53,8 @@ class PartitionNumbers:
     #: how often gangs began to gather and how that ended, and the time (ns) of the whole partition that was
     #: kept idle for them, and that may still be (Q10)
     gatherings: dict[str, int]
+    #: allocations that were lent nodes of planned starts, that overran there, and that were preempted for it
+    lending: dict[str, int]
     kept_idle: int
     budget_left: int
     #: placeholders of active applications: pending and allocated
@@ -184,6 +186,7 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Steps[Par
         reservations=len(partition.reservations),
         gangs=gangs,
         gatherings={result: budget.counts[result] for result in GATHERINGS},
+        lending={result: budget.counts[result] for result in LENDING},
         kept_idle=budget.kept_idle,
         budget_left=budget.left,
         placeholders={"pending": pending, "placed": placed},
