@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import spelled
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
+from quadriga.core.model.account import Ledger
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA, some
 from quadriga.core.resources.shapes import needed_by
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
-    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.account import QuotaPlan
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
@@ -40,6 +42,27 @@ def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
     nodes = plan.needs if plan is not None and plan.app is app else app.reservations
     form = "Gang gives its nodes back (%s): %s"
     log.enter(_of_gang(log, app, (form, len(nodes), reason)))
+
+
+def quota_planned(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan) -> None:
+    """The start of what waits longest for a quota or a limit is planned there (Q12)."""
+    assert quota.budget is not None
+    left = spelled(max(0, plan.start - log.kernel.now))
+    form = "Start is planned in %s, and until then %s is kept, %s"
+    log.enter(_of_gang(log, plan.app, (form, left, _owner(quota), quota.budget.words)))
+
+
+def quota_given_up(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan, reason: str) -> None:
+    """What waited has not started, and nothing is kept for it there any more."""
+    form = "Nothing of %s is kept any more: %s"
+    log.enter(_of_gang(log, plan.app, (form, _owner(quota), reason)))
+
+
+def _owner(quota: Queue | Ledger) -> str:
+    if isinstance(quota, Ledger):
+        account = quota.account
+        return f"the limit of {account.kind} '{account.name}' in queue '{quota.queue.path}'"
+    return f"the quota of queue '{quota.path}'"
 
 
 def gang_placed(log: EventLog, app: Application, number: int) -> None:

@@ -103,6 +103,9 @@ CHANGES: Final[dict[str, Callable[..., None]]] = {
     "gang_placed":           gang_producers.gang_placed,
     "gang_preempts":         gang_producers.gang_preempts,
 
+    "quota_planned":         gang_producers.quota_planned,
+    "quota_given_up":        gang_producers.quota_given_up,
+
     "asks_added":            producers.asks_added,
     "ask_removed":           producers.ask_removed,
     "predicates_refused":    producers.predicates_refused,

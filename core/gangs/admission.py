@@ -58,9 +58,7 @@ _MOST_PLANS: Final = 8
 _LOOK_AGAIN: Final = 60 * SECOND
 
 # Why a gang gives its nodes back, as its event record says it (Q8).
-_NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
 _SPENT: Final = "the budget for idle capacity is spent, and its planned start came no nearer"
-_NO_PLAN: Final = "what is not expected to end is in its way"
 _MAY_NOT_START: Final = "its application may not start at present"
 _NO_QUOTA: Final = "queue %s has no quota for its members at present"
 _NO_LIMIT: Final = "a limit has no room for its members at present"
@@ -432,7 +430,7 @@ def replan(kernel: Kernel, partition: Partition) -> None:
     if plan is None or plan.start > kernel.now:
         plan = overruns.preempt(kernel, app) or plan
     if plan is None:
-        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_NO_PLAN)
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=quota_plans.NO_PLAN)
         return
     planned_start.apply(kernel, partition, plan)
     if plan.start <= kernel.now and not plan.tried:
@@ -504,7 +502,7 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     replan(kernel, own.partition)
     if own.state in gang_fsm.KEEPS_NODES:
-        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else _NO_PROGRESS
+        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else quota_plans.NO_PROGRESS
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         plan = own.partition.node_index.planned
         if plan is not None:  # where it goes on, for the next time

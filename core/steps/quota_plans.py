@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.account import Ledger, QuotaPlan
-from quadriga.core.model.gather_budget import GatherBudget
+from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED, GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
 from quadriga.core.model.run_times import end_of
@@ -38,9 +38,13 @@ Quota = Queue | Ledger
 
 #: the timer that fires at a planned start
 _TIMER: Final = "partition.planned_start"
+# Why a quota is kept no longer, as event records say it.
+_WAITS_NO_LONGER: Final = "it waits for it no longer"
+NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
+NO_PLAN: Final = "what is not expected to end is in its way"
 #: waiters are looked for this often (ns) at most, and what gave up rests this long at least
 _LOOK_AGAIN: Final = 60 * SECOND
-_REST: Final = 600 * SECOND
+_SHORTEST_REST: Final = 600 * SECOND
 #: a round looks at this many applications at most, and goes on later after it has looked at as many nodes
 _MOST_LOOKED_AT: Final = 1_000
 #: a search tries this many waiters of a quota
@@ -66,6 +70,7 @@ def took(app: Application, shape: Shape | None = None, number: int = 0) -> None:
         if (plan := quota.plan) is None:
             continue
         if plan.app is app and (plan.like(shape) if shape else plan.group is None):
+            app.partition.waiting.quota_counts[STARTED] += 1
             _drop(quota, plan)
         elif shape is not None and not plan.lends(shape, now):
             for at, value in shape.need:
@@ -90,12 +95,14 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         start, left = plan.start, plan.beside
         overran = start <= now and _is_short(quota, plan.need)
         if quota not in quotas_of(plan.app) or not _waits(plan):
-            _drop(quota, plan)
+            _give_up(quota, plan, _WAITS_NO_LONGER)
         elif now >= plan.promised + plan.app.gang.patience:
-            _drop(quota, plan, kernel)
+            _rest(kernel, plan)
+            _give_up(quota, plan, NO_PROGRESS)
         elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
-                _drop(quota, plan, kernel)
+                _rest(kernel, plan)
+                _give_up(quota, plan, NO_PLAN)
             elif plan.start > start or plan.beside != left:  # others may use more
                 quota.regained()
                 plan.stale = False
@@ -131,15 +138,23 @@ def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
                 continue
             if quota not in quotas_of(plan.app) or quota.plan is not None:
                 break
-            quota.budget = quota.budget or GatherBudget(partition)
+            counts = waiting.quota_counts
+            quota.budget = quota.budget or GatherBudget(partition, counts)
             if quota.budget.spent(kernel.now):
+                counts[REFUSED] += quota.budget.refused != plan.app.app_id
+                quota.budget.refused = plan.app.app_id
                 break
             if _fits_empty(quota, plan):
                 quota.plan = waiting.quota_plans[quota] = plan
-                if not _find_start(kernel, quota, plan):
-                    _drop(quota, plan, kernel)
+                if _find_start(kernel, quota, plan):
+                    counts[BEGUN] += 1
+                    quota.budget.refused = ""
+                    partition.rm.observer.quota_planned(quota, plan)
+                else:
+                    _rest(kernel, plan)
+                    _drop(quota, plan)
                 break
-            plan.app.gang.rests_until = kernel.now + _REST
+            plan.app.gang.rests_until = kernel.now + _SHORTEST_REST
             yield len(partition.nodes) < _MOST_LOOKED_AT
         if not (quota.plan or quota.short_of or quota.gated):
             waiting.short_quotas.pop(quota, None)
@@ -213,11 +228,21 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     return min(plan.beside.values(), default=0) >= 0
 
 
-def _drop(quota: Quota, plan: QuotaPlan, gave_up: Kernel | None = None) -> None:
-    """Nothing is kept of the quota any more. What gave up, as it has no planned start or that receded for longer than
-    its patience, lets others have theirs (Q10)."""
-    if gave_up is not None:
-        plan.app.gang.rests_until = gave_up.now + max(_REST, plan.app.gang.patience)
+def _rest(kernel: Kernel, plan: QuotaPlan) -> None:
+    """It has no planned start, or that receded for longer than its patience: others have theirs first (Q10)."""
+    plan.app.gang.rests_until = kernel.now + max(_SHORTEST_REST, plan.app.gang.patience)
+
+
+def _give_up(quota: Quota, plan: QuotaPlan, reason: str) -> None:
+    """The quota is kept no longer, although what waited has not started."""
+    waiting = plan.app.partition.waiting
+    waiting.quota_counts[GIVEN_UP] += 1
+    plan.app.partition.rm.observer.quota_given_up(quota, plan, reason)
+    _drop(quota, plan)
+
+
+def _drop(quota: Quota, plan: QuotaPlan) -> None:
+    """Nothing is kept of the quota any more."""
     quota.plan = None
     del plan.app.partition.waiting.quota_plans[quota]
     if plan.timer is not None:

@@ -97,8 +97,24 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
         "quadriga_gang_idle_seconds_total", "counter", "Whole partition kept idle for gangs."
     )
     left = Family("quadriga_gang_budget_seconds", "gauge", "What of that the budget still allows.")
+    plans = Family(
+        "quadriga_quota_plans", "gauge", "Quotas and limits kept for what waits longest."
+    )
+    plannings = Family(
+        "quadriga_quota_plannings_total", "counter", "Starts planned at quotas, or refused."
+    )
+    quotas_idle = Family(
+        "quadriga_quota_idle_seconds_total", "counter", "Whole quota kept idle for planned starts."
+    )
+    quota_left = Family(
+        "quadriga_quota_budget_seconds", "gauge", "The least of that a kept quota still allows."
+    )
     for partition in seen.partitions:
         home = {"rm": partition.rm, "partition": partition.name}
+        plans.add(partition.quota_plans, **home)
+        plannings.add_all("result", partition.quota_plannings, **home)
+        quotas_idle.add(partition.quotas_idle / SECOND, **home)
+        quota_left.add(partition.quota_budget_left / SECOND, **home)
         gangs.add_all("phase", partition.gangs, **home)
         gatherings.add_all("result", partition.gatherings, **home)
         lent.add_all("result", partition.lending, **home)
@@ -108,6 +124,7 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
         asks.add(partition.asks, **home)
         reserved.add(partition.reservations, **home)
     yield from (gangs, held, asks, reserved, gatherings, lent, idle, left)
+    yield from (plans, plannings, quotas_idle, quota_left)
 
     attempts = Family(
         "quadriga_gang_attempts_total", "counter", "Attempts to place a whole gang, by result."
