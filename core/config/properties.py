@@ -67,6 +67,8 @@ class Properties:
     gang_gather_budget: int = 20_000
     """On root: a gang begins to gather only while at most this many millionths of the capacity were kept
     idle for gangs in the last seven days (Q10). It has no effect on other queues."""
+    gang_gather_preempt: bool = False
+    """Whether a gang preempts what overran on the nodes of its planned start (``gang.gather.preempt``)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
     gang_timeout_from: str = "placeholder"
@@ -204,6 +206,7 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "gang.gather.after":                    ("gang_gather_after", _duration(zero=True)),
     "gang.gather.patience":                 ("gang_gather_patience", _duration(zero=True)),
     "gang.gather.budget":                   ("gang_gather_budget", _budget),
+    "gang.gather.preempt":                  ("gang_gather_preempt", _switch("overrun", "never")),
     "gang.wait.limit":                      ("gang_wait_limit", _duration(zero=False)),
     "gang.timeout.from":                    ("gang_timeout_from", _one_of(*TIMEOUT_FROM)),
     "reservation.max.share":                ("reservation_max_share", _share),

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.times import spelled
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
-from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
+from quadriga.core.model.account import Ledger
+from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA, some
 from quadriga.core.resources.shapes import needed_by
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
-    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.account import QuotaPlan
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
@@ -41,10 +44,38 @@ def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
     log.enter(_of_gang(log, app, (form, len(nodes), reason)))
 
 
+def quota_planned(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan) -> None:
+    """The start of what waits longest for a quota or a limit is planned there (Q12)."""
+    assert quota.budget is not None
+    left = spelled(max(0, plan.start - log.kernel.now))
+    form = "Start is planned in %s, and until then %s is kept, %s"
+    log.enter(_of_gang(log, plan.app, (form, left, _owner(quota), quota.budget.words)))
+
+
+def quota_given_up(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan, reason: str) -> None:
+    """What waited has not started, and nothing is kept for it there any more."""
+    form = "Nothing of %s is kept any more: %s"
+    log.enter(_of_gang(log, plan.app, (form, _owner(quota), reason)))
+
+
+def _owner(quota: Queue | Ledger) -> str:
+    if isinstance(quota, Ledger):
+        account = quota.account
+        return f"the limit of {account.kind} '{account.name}' in queue '{quota.queue.path}'"
+    return f"the quota of queue '{quota.path}'"
+
+
 def gang_placed(log: EventLog, app: Application, number: int) -> None:
     """All outstanding members have a node."""
     app.gang.last_event = ()
     log.enter(_of_gang(log, app, ("Gang is placed: all %s outstanding members", number)))
+
+
+def gang_preempts(log: EventLog, app: Application, victims: Sequence[Allocation]) -> None:
+    """The gang preempts what overran on the nodes of its planned start."""
+    form = "Gang preempts %s allocations that overran on the nodes of its planned start: %s"
+    text = (form, len(victims), some([each.key for each in victims]))
+    log.enter(_of_gang(log, app, text))
 
 
 def gang_waits(log: EventLog, app: Application, lacks: Sequence[tuple[Shape, int]]) -> None:

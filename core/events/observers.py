@@ -101,6 +101,10 @@ CHANGES: Final[dict[str, Callable[..., None]]] = {
     "gang_gathers":          gang_producers.gang_gathers,
     "gang_gave_back":        gang_producers.gang_gave_back,
     "gang_placed":           gang_producers.gang_placed,
+    "gang_preempts":         gang_producers.gang_preempts,
+
+    "quota_planned":         gang_producers.quota_planned,
+    "quota_given_up":        gang_producers.quota_given_up,
 
     "asks_added":            producers.asks_added,
     "ask_removed":           producers.ask_removed,

@@ -21,7 +21,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
-from quadriga.core.gangs import planned_start, short_gangs
+from quadriga.core.gangs import overruns, planned_start, short_gangs
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Plan, make_plan, refund
@@ -29,12 +29,11 @@ from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA, Room
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.waiting import FOREVER
-from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, limits, quota_plans
 from quadriga.core.steps.refused import refusal_of
-from quadriga.core.topology.domains import fit
+from quadriga.core.topology.domains import fits_empty_cluster
 from quadriga.fsm import GANG
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
@@ -59,9 +58,7 @@ _MOST_PLANS: Final = 8
 _LOOK_AGAIN: Final = 60 * SECOND
 
 # Why a gang gives its nodes back, as its event record says it (Q8).
-_NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
 _SPENT: Final = "the budget for idle capacity is spent, and its planned start came no nearer"
-_NO_PLAN: Final = "what is not expected to end is in its way"
 _MAY_NOT_START: Final = "its application may not start at present"
 _NO_QUOTA: Final = "queue %s has no quota for its members at present"
 _NO_LIMIT: Final = "a limit has no room for its members at present"
@@ -330,23 +327,8 @@ def _is_candidate(app: Application) -> bool:
         and not app.blocked
         and not app.not_admitted
         and own.admission == "atomic"
-        and _fits_empty_cluster(app)
+        and fits_empty_cluster(app.partition, own.members)
     )
-
-
-def _fits_empty_cluster(app: Application) -> bool:
-    """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
-    index = app.partition.node_index
-    if app.gang.local:
-        empty = {
-            node: [
-                total - occupied for total, occupied in zip(node.total, node.occupied, strict=True)
-            ]
-            for node in index.nodes
-            if node.open
-        }
-        return bool(fit(app.partition, app.gang.members, empty).places)
-    return all(fits_empty(index.nodes, group.shape, group.pending) for group in app.gang.members)
 
 
 def gather_due(kernel: Kernel, app: Application) -> None:
@@ -451,11 +433,13 @@ def replan(kernel: Kernel, partition: Partition) -> None:
     if not planned_start.is_due(kernel, partition):
         return
     plan = planned_start.find(kernel, app)
+    if plan is None or plan.start > kernel.now:
+        plan = overruns.preempt(kernel, app) or plan
     if plan is None:
-        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_NO_PLAN)
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=quota_plans.NO_PLAN)
         return
     planned_start.apply(kernel, partition, plan)
-    if plan.start <= kernel.now:
+    if plan.start <= kernel.now and not plan.tried:
         plan.tried = True
         retry(app)
 
@@ -524,7 +508,7 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     replan(kernel, own.partition)
     if own.state in gang_fsm.KEEPS_NODES:
-        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else _NO_PROGRESS
+        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else quota_plans.NO_PROGRESS
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         plan = own.partition.node_index.planned
         if plan is not None:  # where it goes on, for the next time

@@ -11,6 +11,7 @@ large partition it looks at a bounded number of allocations, and is made again o
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Collection
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -19,9 +20,11 @@ import numpy as np
 from quadriga.base.times import SECOND
 from quadriga.core.gangs.plan import fit_in
 from quadriga.core.model.gang import PlannedStart
+from quadriga.core.model.run_times import end_of
+from quadriga.core.model.waiting import FOREVER
 from quadriga.core.ordering.room import room_for
+from quadriga.core.preemption.shortfall import add_to
 from quadriga.core.steps import reservation
-from quadriga.core.steps.quota_plans import end_of
 from quadriga.core.topology.domains import is_local, required_domains
 
 if TYPE_CHECKING:
@@ -47,9 +50,11 @@ _REST_FOR_EACH: Final = SECOND // 10_000
 _Freed = tuple[int, "Node", "Vector"]
 
 
-def find(kernel: Kernel, app: Application) -> PlannedStart | None:
-    """The earliest start of all outstanding members of the gang; ``None`` if what has no expected end is in the
-    way."""
+def find(
+    kernel: Kernel, app: Application, gone: Collection[Allocation] = ()
+) -> PlannedStart | None:
+    """The earliest start of all outstanding members of the gang, without what is ``gone``; ``None`` if what has no
+    expected end is in the way."""
     partition, now = app.partition, kernel.now
     before = partition.node_index.planned
     known = before.ends if before is not None else {}
@@ -65,9 +70,12 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
             continue  # for an ask that requires it, or for which others were preempted there
         free[node] = list(node.available)
         for allocation in node.allocations:
+            if allocation in gone:
+                add_to(free[node], allocation.on_node)
+                continue
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
-                expected = end_of(partition, allocation, now)
+                expected = end_of(allocation, now)
                 if expected is None:
                     continue
             ends[allocation] = expected
@@ -99,6 +107,8 @@ def find(kernel: Kernel, app: Application) -> PlannedStart | None:
         plan.sources.update(each.source for each in sources if each.time <= start)
         beside = zip(free[node], needs[node], strict=True)
         plan.beside[node] = [amount - need for amount, need in beside]
+    if app.queue.properties.gang_gather_preempt:
+        plan.late_from = partition.gather_budget.next_overrun(now)
     if before is not None and before.app is app:
         plan.promised = before.promised
     return plan
@@ -220,6 +230,9 @@ def apply(kernel: Kernel, partition: Partition, plan: PlannedStart | None) -> No
     index.planned = plan
     needs = plan.needs if plan is not None else {}
     gone = [node for node in before.needs if node not in needs] if before is not None else []
+    if plan is None:
+        for lent in list(budget.lent):
+            budget.returned(lent, kernel.now)
     for node in gone:
         budget.drop(node)
         node.beside = None
@@ -242,8 +255,8 @@ def apply(kernel: Kernel, partition: Partition, plan: PlannedStart | None) -> No
         before.timer.cancel()
     if plan is not None:
         plan.stale = False
-        if plan.start > kernel.now:
-            left = plan.start - kernel.now
+        if (due := min(filter(kernel.now.__lt__, (plan.start, plan.late_from)))) < FOREVER:
+            left = due - kernel.now
             plan.timer = kernel.timers.start(kernel.now, left, _TIMER, partition)
 
 
@@ -253,7 +266,7 @@ def is_due(kernel: Kernel, partition: Partition) -> bool:
     plan, now = partition.node_index.planned, kernel.now
     if plan is None:
         return False
-    if plan.start <= now and not plan.tried:
+    if (plan.start <= now and not plan.tried) or plan.late_from <= now:
         return True
     if not plan.stale or plan.again <= now:
         return plan.stale

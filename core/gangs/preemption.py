@@ -59,7 +59,7 @@ def preempt(kernel: Kernel, app: Application) -> bool:
         if found != for_gang.NOT_YET:
             remember(FailedGangPreemption(app, members[0].shape, 0, kernel.now, found))
         return False
-    _carry_out(kernel, app, members, found)
+    carry_out(kernel, app, members, found, "preempted, to run all members of its gang")
     return True
 
 
@@ -86,9 +86,10 @@ def _may_preempt(kernel: Kernel, app: Application, members: list[AskGroup]) -> b
     return False
 
 
-def _carry_out(
-    kernel: Kernel, app: Application, members: list[AskGroup], found: GangEviction
+def carry_out(
+    kernel: Kernel, app: Application, members: list[AskGroup], found: GangEviction, outcome: str
 ) -> None:
+    """Evict the victims and reserve the nodes for the gang; ``outcome`` is what is said of its members."""
     own = app.gang
     own.preempted = True
     own.victims = found.victims
@@ -100,7 +101,7 @@ def _carry_out(
     for group in members:
         for ask in list(group.asks.values()):
             ask.preempted = True
-            ask.preempt_outcome = "preempted, to run all members of its gang"
+            ask.preempt_outcome = outcome
             preemption_queue.retry_later(kernel, ask)
 
 

@@ -354,6 +354,8 @@ def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
     if lands:
         app.allocations[real.uuid] = real
     app.rank = None
+    if placeholder in (lent := app.partition.gather_budget.lent):
+        lent[real] = lent.pop(placeholder)
     if held != real.vector:
         _refund_quota(app, minus(held, real.vector))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.base.times import SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
+from quadriga.core.model.waiting import FOREVER
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
@@ -111,11 +112,11 @@ WAIT_LIMIT: Final = "gang.wait.limit"
 #: the tag of an application that says from when its placeholder timeout counts, as ``gang.timeout.from`` of
 #: its queue does, and before it
 TIMEOUT_TAG: Final = "gang.timeout.from"
-#: at most this many nodes and applications of a planned start are named; the others are counted
+#: at most this many nodes, applications and allocations of a planned start are named; the others are counted
 _NAMED: Final = 5
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """The first few of them, and the number of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
@@ -166,6 +167,7 @@ class PlannedStart:
         "app",
         "beside",
         "ends",
+        "late_from",
         "missing",
         "needs",
         "promised",
@@ -193,8 +195,9 @@ class PlannedStart:
         #: that the plan waits for: source -> number
         self.ends = ends
         self.sources: Counter[str] = Counter()
-        #: the instant (ns) from which it may be made again
+        #: the instant (ns) from which it may be made again, and that from which more has overrun that it may preempt
         self.again = 0
+        self.late_from = FOREVER
         #: members that do not fit now
         self.missing = 0
         #: something has changed since it was made, and whether the gang was tried with this plan
@@ -215,15 +218,30 @@ class PlannedStart:
 
     def words(self, now: int) -> str:
         """When and where it is planned, by which estimates, and who uses its nodes until then."""
-        said = f"its start is planned in {spelled(max(0, self.start - now))} on {_some(self.nodes)}"
+        said = f"its start is planned in {spelled(max(0, self.start - now))} on {some(self.nodes)}"
         if users := self.users:
-            said += f", which {_some(users)} use until then"
+            said += f", which {some(users)} use until then"
         by = ", ".join(f"{number} {source}" for source, number in sorted(self.sources.items()))
-        return said + (f" (expected ends: {by})" if by else "")
+        said += f" (expected ends: {by})" if by else ""
+        if late := len(self.app.partition.gather_budget.overran(now)):
+            said += f", {late} of those that were lent its nodes have overrun"
+            if self.app.queue.properties.gang_gather_preempt:
+                said += " and are preempted when it could start then"
+        return said
 
     def lends(self, shape: Shape, now: int) -> bool:
         """Whether an allocation of the shape is expected to end before the start."""
         return 0 < shape.runtime <= self.start - now
+
+    def note_lent(self, allocation: Allocation, now: int) -> None:
+        """Remember that the allocation was lent its node, if it is one of the plan and was."""
+        group = allocation.ask.group
+        if (
+            allocation.node.beside is not None
+            and group is not None
+            and self.lends(group.shape, now)
+        ):
+            self.app.partition.gather_budget.lend(allocation, group.shape.runtime)
 
     def took(self, node: Node, shape: Shape | None, now: int) -> None:
         """An allocation of the shape was placed on a node of the plan; without a shape the node has changed."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import HOUR, SECOND
 from quadriga.core.model.reservation import WHOLE
+from quadriga.core.model.waiting import FOREVER
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -28,6 +29,15 @@ STARTED: Final = "started"
 GIVEN_UP: Final = "given up"
 REFUSED: Final = "refused"
 GATHERINGS: Final = (BEGUN, STARTED, GIVEN_UP, REFUSED)
+#: what was charged since the start (ns times millionths)
+CHARGED: Final = "charged"
+#: allocations that were lent nodes of a planned start, of these those that ran too long, and those preempted for it
+LENT: Final = "lent"
+OVERRAN: Final = "overran"
+PREEMPTED: Final = "preempted"
+LENDING: Final = (LENT, OVERRAN, PREEMPTED)
+#: what was lent nodes may run for this time (ns) longer than expected
+_GRACE: Final = 60 * SECOND
 
 
 class HasNow(Protocol):
@@ -61,15 +71,19 @@ class GatherBudget:
         "_recent",
         "_since",
         "_time",
-        "_total",
+        "_whole",
         "counts",
         "is_spent",
+        "lent",
         "longest_run",
+        "refused",
         "timer",
     )
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, counts: Counter[str] | None = None) -> None:
+        """With ``counts``, which it shares with others, it is the budget of a quota or a limit (Q12)."""
         self._partition = partition
+        self._whole = "cluster" if counts is None else "quota"
         self._time: HasNow | None = None
         #: what each node had idle of what is kept there when it last changed, and the sum by type
         self._kept: dict[Node, tuple[int, ...]] = {}
@@ -78,15 +92,18 @@ class GatherBudget:
         #: millionths of the partition that are charged since an instant (ns)
         self._rate = 0
         self._since = 0
-        #: charges (ns times millionths) of the window by the number of their part, their sum, and the sum
-        #: of all since the start
+        #: charges (ns times millionths) of the window by the number of their part, and their sum
         self._parts: deque[tuple[int, int]] = deque()
         self._recent = 0
-        self._total = 0
         #: whether it was spent when it was last asked
         self.is_spent = False
-        #: how often gangs did each of `GATHERINGS`
-        self.counts: Counter[str] = Counter()
+        #: how often gangs did each of `GATHERINGS`, and allocations each of `LENDING`, and all that was charged
+        self.counts: Counter[str] = Counter() if counts is None else counts
+        #: the key of the application whose start at a quota was refused last, as it was spent
+        self.refused = ""
+        #: what runs on nodes of the planned start as it was expected to end before, and for how long (ns) it was
+        #: expected to run
+        self.lent: dict[Allocation, int] = {}
         #: the longest run (ns) of an allocation that has ended
         self.longest_run = 0
         #: runs while gangs wait for the budget
@@ -165,7 +182,7 @@ class GatherBudget:
         else:
             self._parts.append((part, amount))
         self._recent += amount
-        self._total += amount
+        self.counts[CHARGED] += amount
 
     # -- what is left --------------------------------------------------------------------------------
 
@@ -205,12 +222,14 @@ class GatherBudget:
         left = self.left / HOUR
         if not left:
             return "but the budget for idle capacity is spent"
-        return f"and the budget for idle capacity has {left:.2f} hours of the whole cluster left"
+        return (
+            f"and the budget for idle capacity has {left:.2f} hours of the whole {self._whole} left"
+        )
 
     @property
     def kept_idle(self) -> int:
         """The time (ns) of the whole partition that was kept idle since the start."""
-        return (self._total + self._open) // WHOLE
+        return (self.counts[CHARGED] + self._open) // WHOLE
 
     @property
     def _now(self) -> int:
@@ -220,6 +239,29 @@ class GatherBudget:
     def _open(self) -> int:
         """What is not charged yet."""
         return self._rate * max(0, self._now - self._since)
+
+    # -- what is lent --------------------------------------------------------------------------------
+
+    def lend(self, allocation: Allocation, runtime: int) -> None:
+        """The allocation was placed on a node of the planned start as it is expected to run for this time (ns)."""
+        self.lent[allocation] = runtime
+        self.counts[LENT] += 1
+
+    def overran(self, now: int) -> list[Allocation]:
+        """The allocations that run for a minute longer than what they were lent their nodes for."""
+        return [each for each, late in self._late().items() if late <= now]
+
+    def next_overrun(self, now: int) -> int:
+        """The first instant (ns) after ``now`` at which more has overrun."""
+        return min((late for late in self._late().values() if late > now), default=FOREVER)
+
+    def _late(self) -> dict[Allocation, int]:
+        """From when (ns) what is lent a node has overrun."""
+        return {each: each.created + runtime + _GRACE for each, runtime in self.lent.items()}
+
+    def returned(self, allocation: Allocation, now: int) -> None:
+        """The allocation, which was lent its node, has ended, or the start is planned no longer."""
+        self.counts[OVERRAN] += now >= allocation.created + self.lent.pop(allocation) + _GRACE
 
     # -- what has no end -----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from quadriga.core.model.account import Limit
+    from quadriga.core.model.account import Ledger, Limit, QuotaPlan
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
@@ -53,6 +53,7 @@ class Observer:
         "gang_gathers",
         "gang_gave_back",
         "gang_placed",
+        "gang_preempts",
         "gang_waits",
         "group_emptied",
         "guaranteed_changed",
@@ -71,6 +72,8 @@ class Observer:
         "placeholder_too_small",
         "predicates_refused",
         "preempted",
+        "quota_given_up",
+        "quota_planned",
         "queue_added",
         "queue_configured",
         "queue_removed",
@@ -120,8 +123,16 @@ class Observer:
         self.gang_gathers: Callable[[Application], None] = _ignore
         #: the gang gives back the nodes that it kept, for this reason
         self.gang_gave_back: Callable[[Application, str], None] = _ignore
+        #: the gang preempts these allocations, which overran on the nodes of its planned start
+        self.gang_preempts: Callable[[Application, Sequence[Allocation]], None] = _ignore
         #: all outstanding members of the gang have a node, and are about to be allocated; their number
         self.gang_placed: Callable[[Application, int], None] = _ignore
+
+        # -- planned starts at quotas and limits (Q12)
+        #: the quota or limit is kept for the application of the plan from now on
+        self.quota_planned: Callable[[Queue | Ledger, QuotaPlan], None] = _ignore
+        #: it is kept no longer, for this reason, although what waited has not started
+        self.quota_given_up: Callable[[Queue | Ledger, QuotaPlan, str], None] = _ignore
 
         # -- asks
         #: the asks are new or were updated

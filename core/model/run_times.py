@@ -22,7 +22,7 @@ _FEWEST: Final = 3
 _MAX_RECORDS: Final = 30_000
 #: the expected run time (ns) in a queue of which nothing is known
 _UNKNOWN: Final = 3600 * SECOND
-#: an allocation that overran is expected to last this long (ns) at least
+#: an allocation that overran, or of which nothing is known, is expected to last this long (ns) at least
 _SHORTEST_REST: Final = 60 * SECOND
 
 #: where an expected run time comes from: a tag, a time limit, the runs of the user in this queue and task group, of
@@ -168,6 +168,18 @@ class RunTimes:
         if not record:
             return Expected(_UNKNOWN, NOTHING)
         return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
+
+
+def end_of(allocation: Allocation, now: int) -> Expected | None:
+    """When the allocation is expected to end for a plan; ``None``: never. One of which nothing is known is expected to
+    last as long again as it has run, at least a minute."""
+    partition = allocation.ask.app.partition
+    if partition.gather_budget.is_endless(allocation, now):
+        return None
+    expected = partition.run_times.end_of(allocation, now)
+    if expected is None:
+        return Expected(now + max(now - allocation.created, _SHORTEST_REST), NOTHING)
+    return expected
 
 
 def _verdict(expected: int, ran: int) -> str:

@@ -115,6 +115,8 @@ class ApplicationSummary:
 def ended(allocation: Allocation, now: int) -> None:
     """Count an allocation that its application no longer holds."""
     app = allocation.ask.app
+    if allocation in app.partition.gather_budget.lent:
+        app.partition.gather_budget.returned(allocation, now)
     if not allocation.ask.kind.placeholder:
         app.partition.gather_budget.ended(allocation, now)
         app.partition.run_times.ended(allocation, now)

@@ -6,6 +6,7 @@ are retried and when; it implements the methods here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -134,6 +135,7 @@ class Waiting:
         "look_at_quotas",
         "protect_from",
         "protected",
+        "quota_counts",
         "quota_look",
         "quota_plans",
         "reopened",
@@ -183,6 +185,8 @@ class Waiting:
         self.look_at_quotas = 0
         self.quota_look: Iterator[bool] | None = None
         self.quota_plans: dict[Queue | Ledger, QuotaPlan] = {}
+        #: the counts of the budgets of all quotas and limits (`GatherBudget.counts`)
+        self.quota_counts: Counter[str] = Counter()
         #: running gangs that lost placeholders before all members ran; while one of them lacks members,
         #: no gang keeps nodes
         self.short_of_members: dict[Application, None] = {}

@@ -183,6 +183,33 @@ def leaves_for(own: Queue, priority: int, vector: Vector, snapshots: Snapshots) 
                 yield queue, most, frozenset(leaf.kept)
 
 
+def candidates_among(
+    allocations: Iterable[Allocation],
+    own: Queue,
+    priority: int,
+    vector: Vector,
+    snapshots: Snapshots,
+) -> list[Candidate]:
+    """Those of these allocations that may be evicted for asks of the leaf, as ``candidates_for``, and also those of
+    the leaf itself. Placeholders never are."""
+    fence, path = _fence(own, priority, vector, snapshots)
+    most: dict[Queue, int | None] = dict(_leaves(fence, own, path, path[fence]))
+    most[own] = priority
+    known = set(allocations)
+    found: list[Candidate] = []
+    for app in dict.fromkeys(each.ask.app for each in allocations):
+        queue = app.queue
+        if queue not in most or queue.properties.preemption_policy == "disabled":
+            continue
+        highest = most[queue]
+        for candidate in of_application(app, snapshots.of(queue)):
+            each = candidate.allocation
+            if each in known and not each.placeholder:
+                if highest is None or each.ask.priority <= highest:
+                    found.append(candidate)
+    return found
+
+
 def holds_any(vector: Vector, types: Iterable[int]) -> bool:
     """Whether the vector has something of one of these types."""
     return any(at < len(vector) and vector[at] > 0 for at in types)

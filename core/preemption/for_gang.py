@@ -117,12 +117,16 @@ def search(
 
 
 def room_without(
-    kernel: Kernel, app: Application, members: list[AskGroup], victims: list[Candidate]
+    kernel: Kernel,
+    app: Application,
+    members: list[AskGroup],
+    victims: list[Candidate],
+    own: Iterable[Node] = (),
 ) -> GangEviction | str:
-    """The eviction of all these victims, if these members of a running gang all have room then; or why
-    they have not."""
+    """The eviction of all these victims, if these members of a gang all have room then; or why they have not. ``own``
+    are the nodes of its planned start."""
     try:
-        return _Search(kernel, app, members).run_without(victims)
+        return _Search(kernel, app, members).run_without(victims, own)
     except AnswerPending:
         return NO_NODE
 
@@ -194,9 +198,11 @@ class _Search:
             return NO_QUOTA
         return GangEviction(self._evictions(more), self._nodes)
 
-    def run_without(self, victims: list[Candidate]) -> GangEviction | str:
-        """As ``run``, with these victims and no others."""
+    def run_without(self, victims: list[Candidate], own: Iterable[Node] = ()) -> GangEviction | str:
+        """As ``run``, with these victims and no others, and with these nodes of its own."""
         self._fixed = True
+        for node in own:
+            self._free_of(node)
         for victim in victims:
             self._choose(victim, self._members[0].head, self._free_of(victim.allocation.node))
         return self.run(False)

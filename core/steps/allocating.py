@@ -48,6 +48,8 @@ def allocate(kernel: Kernel, ask: Ask, node: Node, *, node_charged: bool = False
         gang.placeholder_allocated(kernel, allocation)
     elif not APPLICATION.idles(app.state, application_fsm.RUN):
         kernel.fire(APPLICATION, app, application_fsm.RUN)
+    if (planned := partition.node_index.planned) is not None:
+        planned.note_lent(allocation, kernel.now)
     landed = (allocation,)
     partition.rm.observer.allocated(landed)
     kernel.outbox.allocated(landed)
@@ -90,6 +92,9 @@ def allocate_all(
     taken = kernel.fire_all(ALLOCATION, allocations, allocation_fsm.ALLOCATE)
     both = chain.from_iterable(zip(asks, taken, strict=True))
     kernel.journal.add_all(now, both, kernel.cause)
+    if (planned := partition.node_index.planned) is not None:
+        for allocation in allocations:
+            planned.note_lent(allocation, now)
     observer.allocated(allocations[observed:])
     kernel.outbox.allocated(allocations)
     partition.waiting.allocation_epoch += len(allocations)

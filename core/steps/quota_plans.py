@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.account import Ledger, QuotaPlan
-from quadriga.core.model.gather_budget import GatherBudget
+from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED, GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
-from quadriga.core.model.run_times import NOTHING, Expected
+from quadriga.core.model.run_times import end_of
 from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
+from quadriga.core.topology.domains import fits_empty_cluster
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
@@ -38,11 +38,13 @@ Quota = Queue | Ledger
 
 #: the timer that fires at a planned start
 _TIMER: Final = "partition.planned_start"
-#: what nothing is known of is expected to last this long (ns) at least
-_SHORTEST: Final = 60 * SECOND
+# Why a quota is kept no longer, as event records say it.
+_WAITS_NO_LONGER: Final = "it waits for it no longer"
+NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
+NO_PLAN: Final = "what is not expected to end is in its way"
 #: waiters are looked for this often (ns) at most, and what gave up rests this long at least
 _LOOK_AGAIN: Final = 60 * SECOND
-_REST: Final = 600 * SECOND
+_SHORTEST_REST: Final = 600 * SECOND
 #: a round looks at this many applications at most, and goes on later after it has looked at as many nodes
 _MOST_LOOKED_AT: Final = 1_000
 #: a search tries this many waiters of a quota
@@ -68,6 +70,7 @@ def took(app: Application, shape: Shape | None = None, number: int = 0) -> None:
         if (plan := quota.plan) is None:
             continue
         if plan.app is app and (plan.like(shape) if shape else plan.group is None):
+            app.partition.waiting.quota_counts[STARTED] += 1
             _drop(quota, plan)
         elif shape is not None and not plan.lends(shape, now):
             for at, value in shape.need:
@@ -92,12 +95,14 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         start, left = plan.start, plan.beside
         overran = start <= now and _is_short(quota, plan.need)
         if quota not in quotas_of(plan.app) or not _waits(plan):
-            _drop(quota, plan)
+            _give_up(quota, plan, _WAITS_NO_LONGER)
         elif now >= plan.promised + plan.app.gang.patience:
-            _drop(quota, plan, kernel)
+            _rest(kernel, plan)
+            _give_up(quota, plan, NO_PROGRESS)
         elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
-                _drop(quota, plan, kernel)
+                _rest(kernel, plan)
+                _give_up(quota, plan, NO_PLAN)
             elif plan.start > start or plan.beside != left:  # others may use more
                 quota.regained()
                 plan.stale = False
@@ -110,17 +115,6 @@ def renew(kernel: Kernel, partition: Partition) -> None:
             and next(waiting.quota_look, None) is None
         ):
             waiting.quota_look, waiting.look_at_quotas = None, now + _LOOK_AGAIN
-
-
-def end_of(partition: Partition, allocation: Allocation, now: int) -> Expected | None:
-    """When the allocation is expected to end; ``None``: never. One of which nothing is known is expected to last
-    as long again as it has run."""
-    if partition.gather_budget.is_endless(allocation, now):
-        return None
-    expected = partition.run_times.end_of(allocation, now)
-    if expected is None:
-        return Expected(now + max(now - allocation.created, _SHORTEST), NOTHING)
-    return expected
 
 
 def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
@@ -144,15 +138,23 @@ def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
                 continue
             if quota not in quotas_of(plan.app) or quota.plan is not None:
                 break
-            quota.budget = quota.budget or GatherBudget(partition)
+            counts = waiting.quota_counts
+            quota.budget = quota.budget or GatherBudget(partition, counts)
             if quota.budget.spent(kernel.now):
+                counts[REFUSED] += quota.budget.refused != plan.app.app_id
+                quota.budget.refused = plan.app.app_id
                 break
             if _fits_empty(quota, plan):
                 quota.plan = waiting.quota_plans[quota] = plan
-                if not _find_start(kernel, quota, plan):
-                    _drop(quota, plan, kernel)
+                if _find_start(kernel, quota, plan):
+                    counts[BEGUN] += 1
+                    quota.budget.refused = ""
+                    partition.rm.observer.quota_planned(quota, plan)
+                else:
+                    _rest(kernel, plan)
+                    _drop(quota, plan)
                 break
-            plan.app.gang.rests_until = kernel.now + _REST
+            plan.app.gang.rests_until = kernel.now + _SHORTEST_REST
             yield len(partition.nodes) < _MOST_LOOKED_AT
         if not (quota.plan or quota.short_of or quota.gated):
             waiting.short_quotas.pop(quota, None)
@@ -189,9 +191,10 @@ def _fits_empty(quota: Quota, plan: QuotaPlan) -> bool:
     """Whether the quota and the nodes could hold it if nothing ran."""
     if any(plan.need.get(at, 0) > limit for at, limit in _amounts(quota)[0]):
         return False
-    groups = [plan.group] if plan.group is not None else plan.app.gang.members
-    nodes = plan.app.partition.node_index.nodes
-    return all(fits_empty(nodes, each.shape, 1 if plan.group else each.pending) for each in groups)
+    partition, group = plan.app.partition, plan.group
+    if group is not None:
+        return fits_empty(partition.node_index.nodes, group.shape, 1)
+    return fits_empty_cluster(partition, plan.app.gang.members)
 
 
 def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
@@ -205,7 +208,7 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     held = ((*app.allocations.values(), *app.placeholders.values()) for app in _apps_of(quota))
     ends = []
     for allocation in islice(chain.from_iterable(held), _MOST_EXAMINED):
-        if (expected := end_of(partition, allocation, now)) is not None:
+        if (expected := end_of(allocation, now)) is not None:
             ends.append((expected.time, allocation.vector))
     plan.start, plan.stale = now, False
     for time, vector in sorted(ends, key=itemgetter(0)):
@@ -225,11 +228,21 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     return min(plan.beside.values(), default=0) >= 0
 
 
-def _drop(quota: Quota, plan: QuotaPlan, gave_up: Kernel | None = None) -> None:
-    """Nothing is kept of the quota any more. What gave up, as it has no planned start or that receded for longer than
-    its patience, lets others have theirs (Q10)."""
-    if gave_up is not None:
-        plan.app.gang.rests_until = gave_up.now + max(_REST, plan.app.gang.patience)
+def _rest(kernel: Kernel, plan: QuotaPlan) -> None:
+    """It has no planned start, or that receded for longer than its patience: others have theirs first (Q10)."""
+    plan.app.gang.rests_until = kernel.now + max(_SHORTEST_REST, plan.app.gang.patience)
+
+
+def _give_up(quota: Quota, plan: QuotaPlan, reason: str) -> None:
+    """The quota is kept no longer, although what waited has not started."""
+    waiting = plan.app.partition.waiting
+    waiting.quota_counts[GIVEN_UP] += 1
+    plan.app.partition.rm.observer.quota_given_up(quota, plan, reason)
+    _drop(quota, plan)
+
+
+def _drop(quota: Quota, plan: QuotaPlan) -> None:
+    """Nothing is kept of the quota any more."""
     quota.plan = None
     del plan.app.partition.waiting.quota_plans[quota]
     if plan.timer is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from quadriga.core.ordering.policies import NODE_POLICIES
-from quadriga.core.ordering.room import room_for
+from quadriga.core.ordering.room import fits_empty, room_for
 from quadriga.core.topology.members import positions_of_members, update_levels
 from quadriga.core.topology.packing import MOST_NODES, pack
 from quadriga.core.topology.search import Part, Rooms, Search, Shortage
@@ -122,6 +122,20 @@ def fit(
     if not places:
         return Fit([], search.shortage or Shortage("", sum(part.number for part in parts)))
     return Fit(places, None)
+
+
+def fits_empty_cluster(partition: Partition, members: Sequence[AskGroup]) -> bool:
+    """Whether the open nodes could hold all pending asks of these groups of one gang if nothing ran there. Where no
+    domain matters, each group is looked at alone."""
+    nodes = partition.node_index.nodes
+    if not is_local(members):
+        return all(fits_empty(nodes, group.shape, group.pending) for group in members)
+    empty = {
+        node: [total - occupied for total, occupied in zip(node.total, node.occupied, strict=True)]
+        for node in nodes
+        if node.open
+    }
+    return bool(fit(partition, members, empty).places)
 
 
 def _rooms_now(partition: Partition, own: list[Node]) -> Rooms:

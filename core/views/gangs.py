@@ -44,11 +44,11 @@ def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
     if own.timed_since >= 0:
         found["timesOut"] = own.timed_since + own.timeout
     if plan is not None and protected:
-        found["plannedStart"] = _planned_start(plan)
+        found["plannedStart"] = _planned_start(plan, now)
     return found
 
 
-def _planned_start(plan: PlannedStart) -> PlannedStartObject:
+def _planned_start(plan: PlannedStart, now: int) -> PlannedStartObject:
     users, estimates = plan.users, dict.fromkeys((TOLD, LIMIT, "predicted", NOTHING), 0)
     for source, number in plan.sources.items():
         estimates[source if source in estimates else "predicted"] += number
@@ -60,4 +60,5 @@ def _planned_start(plan: PlannedStart) -> PlannedStartObject:
         "users": users[:_LISTED],
         "userCount": len(users),
         "estimates": estimates,
+        "overran": len(plan.app.partition.gather_budget.overran(now)),
     }

@@ -218,7 +218,8 @@ class ResourceHistory(TypedDict):
 class PlannedStartObject(TypedDict):
     """When (ns) the members of a protected gang are planned to start, now and as first planned, on which nodes, and
     which applications use these until then. ``estimates`` has the number of expected ends that the plan waits for, by
-    where they are from: told, limit, predicted, unknown. The first 100 nodes and applications are listed."""
+    where they are from: told, limit, predicted, unknown. ``overran`` is the number of allocations that were lent
+    nodes until the start and run for longer. The first 100 nodes and applications are listed."""
 
     start: int
     promised: int
@@ -227,6 +228,7 @@ class PlannedStartObject(TypedDict):
     users: list[str]
     userCount: int
     estimates: dict[str, int]
+    overran: int
 
 
 class WaitingGangObject(TypedDict):

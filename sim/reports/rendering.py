@@ -225,6 +225,10 @@ def _inside(told: dict[str, Any] | None) -> str:
         lines.append(
             f"  a gang kept nodes {begun:,} times, in all {idle} of the whole cluster kept idle"
         )
+        lent, overran, preempted = told["lending"].values()
+        lines.append(
+            f"  {lent:,} pods were lent these: {overran:,} overran, {preempted:,} preempted"
+        )
     for source, verdicts in told["estimates"].items():
         numbers = ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items())
         lines.append(f"  expected run times {source}: {numbers}")

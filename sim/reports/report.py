@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quadriga.base.times import SECOND
-from quadriga.core.model.gather_budget import GATHERINGS
+from quadriga.core.model.gather_budget import GATHERINGS, LENDING
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.run_times import VERDICTS
 from quadriga.sim.fragmentation import Holding
@@ -198,6 +198,7 @@ def _inside(partition: Partition | None) -> dict[str, Any] | None:
     return {
         "kept_idle_s": budget.kept_idle // SECOND,
         "gatherings": {name: budget.counts[name] for name in GATHERINGS},
+        "lending": {name: budget.counts[name] for name in LENDING},
         "estimates": estimates,
     }
 

@@ -44,6 +44,7 @@ SECOND = 10**9
         ("gang.admission", "incremental", "gang_admission", "incremental"),
         ("gang.gather.after", "10m", "gang_gather_after", 600 * SECOND),
         ("gang.gather.patience", "1h", "gang_gather_patience", 3600 * SECOND),
+        ("gang.gather.preempt", "overrun", "gang_gather_preempt", True),
         ("gang.wait.limit", "1h30m", "gang_wait_limit", 5400 * SECOND),
         ("gang.timeout.from", "Attempt", "gang_timeout_from", "attempt"),
     ],
@@ -66,6 +67,7 @@ BAD = {
     "application.unschedasks.backoff": ("-1",),
     "gang.hold": ("no",),
     "gang.admission": ("half",),
+    "gang.gather.preempt": ("always",),
     "gang.wait.limit": ("0s",),
     "gang.timeout.from": ("submission",),
 }

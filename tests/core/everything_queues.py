@@ -121,6 +121,7 @@ def _properties(rng: Random) -> dict[str, str]:
         "gang.wait.limit": (0.15, "60s"),
         "gang.timeout.from": (0.15, "attempt"),
         "gang.gather.after": (0.9, rng.choice(("1s", "30s"))),
+        "gang.gather.preempt": (0.3, "overrun"),
         "reservation.max.share": (0.3, rng.choice(("50%", "unlimited"))),
     }
     return {key: value for key, (likely, value) in chosen.items() if rng.random() < likely}

@@ -28,6 +28,7 @@ def clusters(draw: st.DrawFn, style: Style) -> Setting:
             ("gang.admission", "atomic"),
             ("gang.gather.after", draw(_AFTER)),
             ("gang.gather.patience", draw(_PATIENCE)),
+            ("gang.gather.preempt", draw(st.sampled_from(("never", "overrun")))),
         ),
         node_sort=draw(st.sampled_from(("fair", "binpacking"))),
         confirms_in=draw(st.sampled_from((0, 1, 7))),

@@ -43,7 +43,7 @@ _SAID = {
         "str: style lacks; int: members missing budgetLeft waitingSince? mayGatherFrom? timesOut?; "
         "bool: mayGather; PlannedStart: plannedStart?"
     ),
-    "PlannedStart": "int: start promised nodeCount userCount; [str]: nodes users; amounts: estimates",
+    "PlannedStart": "int: start promised nodeCount userCount overran; [str]: nodes users; amounts: estimates",
     "State": "int: time; str: applicationState",
     "Placeholder": "str: taskGroupName; int: count replaced timedout; amounts: minResource",
     "ResourceHistory": "usage: resourceUsage preemptedResource placeholderResource",

@@ -90,20 +90,41 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
     gatherings = Family(
         "quadriga_gatherings_total", "counter", "Gangs that gathered, or were refused."
     )
+    lent = Family(
+        "quadriga_gang_lent_total", "counter", "Allocations on nodes of planned starts, by result."
+    )
     idle = Family(
         "quadriga_gang_idle_seconds_total", "counter", "Whole partition kept idle for gangs."
     )
     left = Family("quadriga_gang_budget_seconds", "gauge", "What of that the budget still allows.")
+    plans = Family(
+        "quadriga_quota_plans", "gauge", "Quotas and limits kept for what waits longest."
+    )
+    plannings = Family(
+        "quadriga_quota_plannings_total", "counter", "Starts planned at quotas, or refused."
+    )
+    quotas_idle = Family(
+        "quadriga_quota_idle_seconds_total", "counter", "Whole quota kept idle for planned starts."
+    )
+    quota_left = Family(
+        "quadriga_quota_budget_seconds", "gauge", "The least of that a kept quota still allows."
+    )
     for partition in seen.partitions:
         home = {"rm": partition.rm, "partition": partition.name}
+        plans.add(partition.quota_plans, **home)
+        plannings.add_all("result", partition.quota_plannings, **home)
+        quotas_idle.add(partition.quotas_idle / SECOND, **home)
+        quota_left.add(partition.quota_budget_left / SECOND, **home)
         gangs.add_all("phase", partition.gangs, **home)
         gatherings.add_all("result", partition.gatherings, **home)
+        lent.add_all("result", partition.lending, **home)
         idle.add(partition.kept_idle / SECOND, **home)
         left.add(partition.budget_left / SECOND, **home)
         held.add_all("state", partition.placeholders, **home)
         asks.add(partition.asks, **home)
         reserved.add(partition.reservations, **home)
-    yield from (gangs, held, asks, reserved, gatherings, idle, left)
+    yield from (gangs, held, asks, reserved, gatherings, lent, idle, left)
+    yield from (plans, plannings, quotas_idle, quota_left)
 
     attempts = Family(
         "quadriga_gang_attempts_total", "counter", "Attempts to place a whole gang, by result."

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
-from quadriga.core.model.gather_budget import GATHERINGS
+from quadriga.core.model.gather_budget import CHARGED, GATHERINGS, LENDING, WINDOW
+from quadriga.core.model.reservation import WHOLE
 from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views.counters import (
     QueueCounters,
@@ -53,8 +54,16 @@ class PartitionNumbers:
     #: how often gangs began to gather and how that ended, and the time (ns) of the whole partition that was
     #: kept idle for them, and that may still be (Q10)
     gatherings: dict[str, int]
+    #: allocations that were lent nodes of planned starts, that overran there, and that were preempted for it
+    lending: dict[str, int]
     kept_idle: int
     budget_left: int
+    #: the same at quotas and limits (Q12), the number of those that are kept now, and the least that one of their
+    #: budgets has left
+    quota_plannings: dict[str, int]
+    quotas_idle: int
+    quota_plans: int
+    quota_budget_left: int
     #: placeholders of active applications: pending and allocated
     placeholders: dict[str, int]
     waits: dict[tuple[str, bool], Distribution]
@@ -153,7 +162,8 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> St
 
 
 def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Steps[PartitionNumbers]:
-    budget = partition.gather_budget
+    budget, waiting = partition.gather_budget, partition.waiting
+    budgets = [quota.budget for quota in waiting.quota_plans]
     gangs = dict.fromkeys(GANG_PHASES, 0)
     pending = placed = asks = 0
     for number, app in enumerate(list(partition.applications.values()), 1):
@@ -184,8 +194,16 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Steps[Par
         reservations=len(partition.reservations),
         gangs=gangs,
         gatherings={result: budget.counts[result] for result in GATHERINGS},
+        lending={result: budget.counts[result] for result in LENDING},
         kept_idle=budget.kept_idle,
         budget_left=budget.left,
+        quota_plannings={result: waiting.quota_counts[result] for result in GATHERINGS},
+        quotas_idle=waiting.quota_counts[CHARGED] // WHOLE,
+        quota_plans=len(waiting.quota_plans),
+        quota_budget_left=min(
+            (each.left for each in budgets if each is not None),
+            default=partition.root.properties.gang_gather_budget * WINDOW // WHOLE,
+        ),
         placeholders={"pending": pending, "placed": placed},
         waits=dict(sorted(waits.items())),
         oldest=oldest,

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 import pytest
 from core_world import news, queues, scripted
+from event_lines import RecordReader
 
 from quadriga.core import Options
 from quadriga.core.model.account import QuotaPlan
+from quadriga.core.model.gather_budget import GATHERINGS
 from quadriga.core.model.queue import Queue
+from quadriga.core.resources.locality import REQUIRED
 from quadriga.sim.scripted.script import Script
 
 QUOTA = "resources: {max: {vcore: 10m}}"
@@ -42,9 +45,11 @@ class World:
         told: int | None = None,
         priority: int = 0,
         queue: str = "a",
+        **tags: str,
     ) -> None:
         """A job; one of several pods is a gang of real asks."""
-        tags = {"expected.runtime": f"{told}"} if told else {}
+        if told:
+            tags["expected.runtime"] = f"{told}"
         gang = None
         if pods > 1:
             tags["gang.placeholders"], gang = "none", {"vcore": pods * vcore}
@@ -147,17 +152,33 @@ def test_q12_what_fits_beside_the_planned_start_is_placed_and_explain_tells_of_b
 def test_q12_no_quota_is_kept_longer_than_the_budget_and_the_patience_allow() -> None:
     """Half of what runs does not end as was told: ten minutes after its planned start the gang rests."""
     world = World(told=600, **{"gang.gather.patience": "10m", "gang.gather.budget": "0.001%"})
+    records = RecordReader(world.script)
     world.run(20)
     gang(world)
     world.run(55)
     world.run(20, runs=1000)
     assert world.plan is not None
+    kept = "the quota of queue 'root.a'"
+    budget = "and the budget for idle capacity has 0.00 hours of the whole quota left"
+    assert records.new_lines("APP NONE wide (Start", "APP NONE wide (Nothing") == [
+        f"APP NONE wide (Start is planned in 420 s, and until then {kept} is kept, {budget})"
+    ]
     world.run(5, runs=1000)
     assert world.plan is None
+    why = "its planned start came no nearer in all its patience"
+    said = f"APP NONE wide (Nothing of {kept} is kept any more: {why})"
+    assert said in records.new_lines("APP NONE wide")
     assert world.queue.budget is not None
     assert world.queue.budget.spent(60 * world.now * 1_000_000_000)
     world.run(60)
     assert world.plan is None
+    counts = world.script.scheduler.partition().waiting.quota_counts
+    assert [counts[each] for each in GATHERINGS] == [
+        1,
+        0,
+        1,
+        2,
+    ]  # the gang, and a job after an hour
 
 
 def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_its_start_there() -> (
@@ -189,3 +210,12 @@ def test_q12_a_gang_that_starts_one_by_one_and_ends_before_the_planned_start_pas
         world.script.ask(name, *"xyz", group="g", placeholder=True, vcore=1)
     assert len(news(world.script.schedule())) == 3
     assert len(world.script.scheduler.application("short").placeholders) == 3
+
+
+def test_q13_no_quota_is_kept_for_a_gang_that_fits_the_cluster_and_no_domain() -> None:
+    """The gang requires a level that no node has."""
+    world = World()
+    world.run(20)
+    world.submit("wide", 2, 4, **{REQUIRED: "rack"})
+    world.run(70)
+    assert world.plan is None

@@ -211,6 +211,7 @@ def test_q8_a_gang_that_waits_says_when_and_where_its_start_is_planned() -> None
         "users": ["a", "b"],
         "userCount": 2,
         "estimates": {"told": 1, "limit": 0, "predicted": 0, "unknown": 1},
+        "overran": 0,
     }
     assert application(script.scheduler, "default", "g")["waiting"] == found
     said = script.scheduler.explain("g", "p1").verdict

@@ -73,6 +73,7 @@ function outlook(waiting) {
     ["On nodes", plan ? h("span", {}, ...some(plan.nodes, plan.nodeCount, (id) => to("node", { id }, id))) : ""],
     ["Used until then by", plan && plan.userCount ? h("span", {}, ...some(plan.users, plan.userCount, (id) => to("application", { id }, id))) : ""],
     ["By expected ends", plan ? Object.entries(plan.estimates).filter(([, count]) => count).map(([source, count]) => `${number(count)} ${source}`).join(", ") : ""],
+    ["Lent its nodes and overran", plan && plan.overran ? number(plan.overran) : ""],
     ["Budget for idle capacity", from || plan ? waiting.budgetLeft ? `${duration(waiting.budgetLeft)} of the whole cluster` : "spent" : ""],
     ["Its timeout ends the wait", timesOut ? until(timesOut) : ""],
   ];
