@@ -294,6 +294,23 @@ def sizes_of_asks(number: int) -> Iterator[int]:
     yield from _replacements(scheduler)
 
 
+def sizes_short_of_quota(number: int) -> Iterator[int]:
+    """A round in which a quota stops asks of so many sizes that nodes have room for, for each size."""
+    quota = "          - name: a\n            resources: {max: {vcore: 1m}}\n"
+    config = TWO_QUEUES.format(sort="fair").replace("          - name: a\n", quota)
+    for _ in range(2):
+        scheduler = registered(config)
+        add_nodes(scheduler, 10)
+        add_apps(scheduler, ["root.a"] * number)
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(number):
+            _ask(request, f"app-{at}", "pod", vcore=1000, memory=1 + at)
+        scheduler.apply(request, 0)
+        with Opcodes() as opcodes:
+            assert not allocations_in(scheduler.schedule(0))
+        yield opcodes.spent // number
+
+
 # -- reading ---------------------------------------------------------------------------------------
 
 
@@ -392,6 +409,7 @@ DIMENSIONS = (
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
+    Dimension("an ask without quota", "sizes of these", sizes_short_of_quota, 100, 1_000, 0.2, counted=True),
     Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2, counted=True),
 )  # fmt: skip
 
