@@ -6,6 +6,8 @@ passes it up the tree unless the application may not be served at present.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ask import Ask, AskGroup
@@ -42,6 +44,8 @@ class WaitingAsks(Waiting):
             shapes = partition.shapes
             shape, _ = shapes.intern(kind.requires)
             group = app.groups[kind] = AskGroup(app, kind, shape)
+            if kind.task_group and not kind.placeholder:
+                app.gang.real_groups.setdefault(kind.task_group, {})[group] = None
             if not shape.asks:  # new, or idle until now: assume that it has a node
                 partition.node_index.watch(shape)
             shapes.used(shape)
@@ -85,6 +89,7 @@ class WaitingAsks(Waiting):
         if partition.quota_changes is not None:
             partition.rm.observer.group_emptied(group)
         del app.groups[group.kind]
+        app.gang.forget(group)
         self.too_large_to_replace.pop(group, None)
         _priority_changed(app, group)
         self._refresh_turn(app)
@@ -178,16 +183,13 @@ class WaitingAsks(Waiting):
     # -- retries ---------------------------------------------------------------------------------
 
     def offer_replacements(self, app: Application, task_group: str = "") -> None:
-        for group in app.groups.values():
-            if (
-                task_group
-                and group.kind.task_group != task_group
-                and not group.too_large_to_replace
-            ):
-                continue
-            if group.kind.task_group and not group.kind.placeholder:
-                group.retries = group.too_large_to_replace
-                self.refresh_group(group)
+        own = app.gang.real_groups
+        groups: Iterable[Iterable[AskGroup]] = (
+            [own.get(task_group, ()), app.gang.too_large] if task_group else own.values()
+        )
+        for group in chain.from_iterable(groups):
+            group.retries = group.too_large_to_replace
+            self.refresh_group(group)
 
     def retry_short_of_quota(self) -> None:
         if self.short_of_quota:
