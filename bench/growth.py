@@ -267,7 +267,7 @@ def task_groups(groups: int) -> Iterator[int]:
     assert allocations_in(scheduler.schedule(0)) == groups
     scheduler.apply(asks, 0)
     for _ in range(TURNS):
-        with Clock() as clock:
+        with Opcodes() as opcodes:
             outputs = scheduler.schedule(0, 1)
             for released in released_in(outputs):
                 released_request = si.AllocationRequest(rmID=RM)
@@ -277,7 +277,7 @@ def task_groups(groups: int) -> Iterator[int]:
                     terminationType=si.TerminationType.PLACEHOLDER_REPLACED,
                 )
                 scheduler.apply(released_request, 0)
-        yield clock.spent
+        yield opcodes.spent
 
 
 def sizes_of_asks(number: int) -> Iterator[int]:
@@ -292,6 +292,22 @@ def sizes_of_asks(number: int) -> Iterator[int]:
         _ask(request, f"app-{at % 2}", f"size-{at}", vcore=1001 + at, memory=10**6)
     scheduler.apply(request, 0)
     yield from _replacements(scheduler)
+
+
+def sizes_in_queues(queues: int) -> Iterator[int]:
+    """Ten decisions among queues that each wait for a size of their own, for which nodes have room."""
+    scheduler = _with_queues(queues, nodes=4 + queues // 50)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(queues):
+        for number in range(2 + 200 // queues):
+            _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=1 + at)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0, queues + 10)
+    for _ in range(TURNS):
+        with Opcodes() as opcodes:
+            outputs = scheduler.schedule(0, 10)
+        assert allocations_in(outputs) == 10
+        yield opcodes.spent // 10
 
 
 def sizes_short_of_quota(number: int) -> Iterator[int]:
@@ -407,8 +423,9 @@ DIMENSIONS = (
         lambda views, _: lambda core: overview(core, views, "", 0)), 1_000, 10_000),
     Dimension("the longest slice of one user", "applications", one_user, 1_000, 10_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
-    Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
+    Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2, counted=True),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
+    Dimension("a decision", "queues with a size each", sizes_in_queues, 100, 1_000, 0.2, counted=True),
     Dimension("an ask without quota", "sizes of these", sizes_short_of_quota, 100, 1_000, 0.2, counted=True),
     Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2, counted=True),
 )  # fmt: skip

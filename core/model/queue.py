@@ -9,12 +9,13 @@ the queue with that quota until the queue gets resources back; its asks are not 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
+from quadriga.core.resources.demand import EVERY_BIT, MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
 from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
@@ -39,6 +40,8 @@ _MAX_CONTENDERS: Final = 32
 _FEW_TIED: Final = 16
 _MOST_TREES: Final = 32
 _LONG: Final = 1 << 14
+#: the children that wait for many bits are gathered in one heap if at most so many wait for a bit on average
+_SPARSE: Final = 4
 #: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -482,7 +485,7 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ("_log", "_slots", "_trees")
+    __slots__ = ("_log", "_many", "_many_for", "_slots", "_trees")
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__(partition, parent, name)
@@ -491,6 +494,9 @@ class ParentQueue(Queue):
         #: what finds the first of many tied children, and those that have joined or left since
         self._log: list[Queue] = []
         self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
+        #: the children that wait for some of these bits, which were many
+        self._many: Siblings = Siblings(self._log)
+        self._many_for = 0
 
     def best(self, feasible: int) -> Any:
         """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
@@ -503,6 +509,9 @@ class ParentQueue(Queue):
         if not demand & (demand - 1):
             best = self.waiting[demand].best()
             return self._first_of((best,)) if isinstance(best, Tied) else best
+        if demand.bit_count() > MAX_COMPARED and self._gathers(demand):
+            best = self._many.best()
+            return self._first_of((best,)) if isinstance(best, Tied) else best
         if demand.bit_count() >= len(self.children):
             return first_of([child for child in self.children.values() if child.demand & demand])
         found = [(self.waiting[bit].best(), bit) for bit in bits_of(demand)]
@@ -512,6 +521,20 @@ class ParentQueue(Queue):
             return first_of(list(bests))
         bits = [bit for best, bit in found if best.rank == rank]
         return self._first_of(tuple([self.waiting[bit].best(alone=False) for bit in bits]))
+
+    def _gathers(self, demand: int) -> bool:
+        """Have the children that wait for many bits in one heap. False if a look at each bit is cheaper."""
+        waiting, many = self.waiting, self._many
+        changed = [waiting[bit] for bit in bits_of((demand ^ self._many_for) & self.demand_below)]
+        if sum(map(len, changed)) > _SPARSE * demand.bit_count():
+            return False
+        self._many_for = demand
+        for child in chain.from_iterable(changed):
+            if not child.demand & demand:
+                many.discard(child)
+            elif child not in many:
+                many.add(child)
+        return True
 
     def _first_of(self, groups: tuple[Tied, ...]) -> Queue:
         """The first child of these groups of equal rank."""
@@ -541,6 +564,26 @@ class ParentQueue(Queue):
         if self._slots and child.name not in self._slots:
             self.forget_trees()
         super().announce(child, bits)
+        if bits & self._many_for:
+            if self.few is not None:  # it is not told which ranks change
+                self._forget_many()
+            elif child not in self._many:
+                self._many.add(child)
+
+    def withdraw(self, child: Any, bits: int) -> None:
+        super().withdraw(child, bits)
+        if bits & self._many_for and not child.demand & self._many_for:
+            self._many.discard(child)
+
+    def rerank(self, child: Any, bits: int) -> None:
+        super().rerank(child, bits)
+        if bits & self._many_for:
+            self._many.add(child)
+
+    def _forget_many(self) -> None:
+        for child in list(self._many):
+            self._many.discard(child)
+        self._many_for = 0
 
     def new_ranking(self, bit: int) -> Siblings:
         return Siblings(self._log)
@@ -548,6 +591,7 @@ class ParentQueue(Queue):
     def reorder(self) -> None:
         for child in self.children.values():
             child.tied.clear()
+        self._many, self._many_for = Siblings(self._log), 0
         self.forget_trees()
         super().reorder()
 
