@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,6 +75,15 @@ def _run_on(engine: str) -> None:
         initialise(self, *args, **{"engine": engine, **settings})
 
     options.__init__ = with_engine
+
+
+# A test that traced and did not say so would end the measurement of all later ones in its process.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    before = sys.gettrace()
+    yield
+    if before is not None and sys.gettrace() is not before:
+        pytest.fail("the test replaced the trace function of coverage and did not set it again")
 
 
 # pytest-xdist kills a worker that has not ended ten seconds after its last test, and with it what was measured

@@ -41,11 +41,12 @@ class Opcodes:
 
     def __enter__(self) -> Opcodes:
         sys._getframe().f_trace_opcodes = True  # else some versions report none
+        self._before = sys.gettrace()
         sys.settrace(self._called)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        sys.settrace(None)
+        sys.settrace(self._before)  # coverage has one and would measure nothing more
 
     def _called(self, frame: FrameType, event: str, _: object) -> Any:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
