@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from math import log
 from time import process_time
 from typing import NamedTuple
@@ -327,6 +328,43 @@ def sizes_short_of_quota(number: int) -> Iterator[int]:
         yield opcodes.spent // number
 
 
+def sizes_short_of_limit(number: int) -> Iterator[int]:
+    """A pod of a user at a limit ends; the user's asks of so many sizes wait for more than it had."""
+    limit = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 20}}]"
+    config = TWO_QUEUES.format(sort="fair").replace(
+        "- name: a\n", f"- name: a\n            {limit}\n"
+    )
+    scheduler = registered(config)
+    add_nodes(scheduler, 10)
+    add_apps(scheduler, ["root.a"])
+    for at in range(20):
+        _asked(scheduler, "app-0", f"first-{at}")
+    held = _allocations(scheduler.schedule(0))
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(number):
+        _ask(request, "app-0", f"size-{at}", vcore=19_500, memory=1 + at)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for each in held[:TURNS]:
+        with Opcodes() as opcodes:
+            scheduler.apply(_release(each), 0)
+            scheduler.schedule(0)
+        yield opcodes.spent
+
+
+def new_sizes(queues: int) -> Iterator[int]:
+    """A pod of a size that no other has is placed, as were hundreds before; no queue has asks."""
+    scheduler = _with_queues(queues, nodes=2)
+    for at in range(300 + TURNS):
+        request = si.AllocationRequest(rmID=RM)
+        _ask(request, "app-0", f"pod-{at}", vcore=1, memory=1 + at)
+        with Opcodes() if at >= 300 else nullcontext() as opcodes:
+            scheduler.apply(request, 0)
+            assert allocations_in(scheduler.schedule(0)) == 1
+        if opcodes is not None:
+            yield opcodes.spent
+
+
 # -- reading ---------------------------------------------------------------------------------------
 
 
@@ -426,6 +464,8 @@ DIMENSIONS = (
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2, counted=True),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
     Dimension("a decision", "queues with a size each", sizes_in_queues, 100, 1_000, 0.2, counted=True),
+    Dimension("a release at a limit", "sizes of asks", sizes_short_of_limit, 100, 1_000, 0.2, counted=True),
+    Dimension("a pod of a new size", "queues", new_sizes, 100, 1_000, 0.2, counted=True),
     Dimension("an ask without quota", "sizes of these", sizes_short_of_quota, 100, 1_000, 0.2, counted=True),
     Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2, counted=True),
 )  # fmt: skip

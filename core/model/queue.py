@@ -18,7 +18,7 @@ from quadriga.core.model.account import Limit
 from quadriga.core.resources.demand import EVERY_BIT, MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
-from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
+from quadriga.core.resources.vectors import Totals, left_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
@@ -317,8 +317,10 @@ class Queue(Level):
         """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
         if self.plan is not None:
             self.plan.stale = True
-        if self.short_of and (fitting := self._may_fit() & self.short_bits):
-            able = [shape for shape in self.short_of if shape.allocate & fitting]
+        if self.short_of:
+            may_fit = self.partition.node_index.may_fit(left_of(self.limits, self.allocated))
+            fitting = may_fit & self.short_bits
+            able = [shape for shape in self.short_of if shape.allocate & fitting] if fitting else ()
             for shape in filter(self.has_room, able):
                 del self.short_of[shape]
                 self.short_bits &= ~shape.allocate
@@ -333,13 +335,6 @@ class Queue(Level):
             for app in gangs:
                 app.gang.try_again()
         self.partition.waiting.retry_short_of_quota()
-
-    def _may_fit(self) -> int:
-        """Bits of the shapes that the quota may have room for (``Shape.allocate``), in one look at all."""
-        left = [MAX_QUANTITY] * len(self.allocated)
-        for at, limit in self.limits:
-            left[at] = limit - self.allocated[at]
-        return self.partition.node_index.may_fit(left)
 
     def forget_short(self, shape: Shape) -> None:
         """No ask has this shape any more."""

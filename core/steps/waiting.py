@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ask import Ask, AskGroup
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.waiting import Refusal, Waiting
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.lanes import LimitLane, lane_for
@@ -97,8 +97,9 @@ class WaitingAsks(Waiting):
         if forgotten is not None:
             partition.node_index.forget(forgotten)
             partition.failed_preemptions.remove_shape(forgotten)
-            for queue in partition.queues():
-                queue.forget_short(forgotten)
+            for quota in self.short_quotas:  # it has all that are short of a shape
+                if isinstance(quota, Queue):
+                    quota.forget_short(forgotten)
             for ledger in list(self.short_ledgers.get(forgotten, ())):
                 ledger.forget(forgotten)
 
