@@ -518,7 +518,7 @@ class ParentQueue(Queue):
         return self._first_of(tuple([self.waiting[bit].best(alone=False) for bit in bits]))
 
     def _gathers(self, demand: int) -> bool:
-        """Have the children that wait for many bits in one heap. False if a look at each bit is cheaper."""
+        """Have the children that wait for many bits in one heap (D350). False if a look at each is cheaper."""
         waiting, many = self.waiting, self._many
         changed = [waiting[bit] for bit in bits_of((demand ^ self._many_for) & self.demand_below)]
         if sum(map(len, changed)) > _SPARSE * demand.bit_count():

@@ -49,7 +49,7 @@ class Ranking(LazyHeap):
 
 
 class _BitOrder:
-    """Bits in the order of the first child that waits for each.
+    """Bits in the order of the first child that waits for each (D350).
 
     No entry of a ``known`` bit is later than its first child. Ranks mostly grow, so entries are corrected when
     they surface. Bits that are not feasible when they surface leave, and enter again when they are.
