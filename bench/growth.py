@@ -300,7 +300,7 @@ def sizes_in_queues(queues: int) -> Iterator[int]:
     scheduler = _with_queues(queues, nodes=4 + queues // 50)
     request = si.AllocationRequest(rmID=RM)
     for at in range(queues):
-        for number in range(2 + 200 // queues):
+        for number in range(4 + 200 // queues):
             _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=1 + at)
     scheduler.apply(request, 0)
     scheduler.schedule(0, queues + 10)

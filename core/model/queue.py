@@ -9,15 +9,13 @@ the queue with that quota until the queue gets resources back; its asks are not 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
 from quadriga.core.resources.demand import EVERY_BIT, MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
-from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
+from quadriga.core.resources.tied import FirstOfTied, Gathered, Siblings, Tied, first_of
 from quadriga.core.resources.vectors import Totals, left_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 #: the rank of an application, unique in its leaf, and the application
 Contender = tuple[Key, "Application"]
 
-_name = attrgetter("name")
 #: at most this many applications of a leaf are scanned linearly
 _MAX_CONTENDERS: Final = 32
 #: at most this many tied children are compared one by one; for more so many trees are kept, until so many children
@@ -40,8 +37,6 @@ _MAX_CONTENDERS: Final = 32
 _FEW_TIED: Final = 16
 _MOST_TREES: Final = 32
 _LONG: Final = 1 << 14
-#: the children that wait for many bits are gathered in one heap if at most so many wait for a bit on average
-_SPARSE: Final = 4
 #: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -480,7 +475,7 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ("_log", "_many", "_many_for", "_slots", "_trees")
+    __slots__ = ("_gathered", "_log", "_slots", "_trees")
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__(partition, parent, name)
@@ -489,9 +484,8 @@ class ParentQueue(Queue):
         #: what finds the first of many tied children, and those that have joined or left since
         self._log: list[Queue] = []
         self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
-        #: the children that wait for some of these bits, which were many
-        self._many: Siblings = Siblings(self._log)
-        self._many_for = 0
+        #: the children that wait for some of many bits
+        self._gathered = Gathered(self._log)
 
     def best(self, feasible: int) -> Any:
         """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
@@ -504,8 +498,8 @@ class ParentQueue(Queue):
         if not demand & (demand - 1):
             best = self.waiting[demand].best()
             return self._first_of((best,)) if isinstance(best, Tied) else best
-        if demand.bit_count() > MAX_COMPARED and self._gathers(demand):
-            best = self._many.best()
+        if demand.bit_count() > MAX_COMPARED and self._gathered.gather(demand, self.waiting):
+            best = self._gathered.best()
             return self._first_of((best,)) if isinstance(best, Tied) else best
         if demand.bit_count() >= len(self.children):
             return first_of([child for child in self.children.values() if child.demand & demand])
@@ -516,20 +510,6 @@ class ParentQueue(Queue):
             return first_of(list(bests))
         bits = [bit for best, bit in found if best.rank == rank]
         return self._first_of(tuple([self.waiting[bit].best(alone=False) for bit in bits]))
-
-    def _gathers(self, demand: int) -> bool:
-        """Have the children that wait for many bits in one heap (D350). False if a look at each is cheaper."""
-        waiting, many = self.waiting, self._many
-        changed = [waiting[bit] for bit in bits_of((demand ^ self._many_for) & self.demand_below)]
-        if sum(map(len, changed)) > _SPARSE * demand.bit_count():
-            return False
-        self._many_for = demand
-        for child in chain.from_iterable(changed):
-            if not child.demand & demand:
-                many.discard(child)
-            elif child not in many:
-                many.add(child)
-        return True
 
     def _first_of(self, groups: tuple[Tied, ...]) -> Queue:
         """The first child of these groups of equal rank."""
@@ -559,26 +539,21 @@ class ParentQueue(Queue):
         if self._slots and child.name not in self._slots:
             self.forget_trees()
         super().announce(child, bits)
-        if bits & self._many_for:
+        if bits & self._gathered.bits:
             if self.few is not None:  # it is not told which ranks change
-                self._forget_many()
-            elif child not in self._many:
-                self._many.add(child)
+                self._gathered.clear()
+            elif child not in self._gathered:
+                self._gathered.add(child)
 
     def withdraw(self, child: Any, bits: int) -> None:
         super().withdraw(child, bits)
-        if bits & self._many_for and not child.demand & self._many_for:
-            self._many.discard(child)
+        if bits & self._gathered.bits and not child.demand & self._gathered.bits:
+            self._gathered.discard(child)
 
     def rerank(self, child: Any, bits: int) -> None:
         super().rerank(child, bits)
-        if bits & self._many_for:
-            self._many.add(child)
-
-    def _forget_many(self) -> None:
-        for child in list(self._many):
-            self._many.discard(child)
-        self._many_for = 0
+        if bits & self._gathered.bits:
+            self._gathered.add(child)
 
     def new_ranking(self, bit: int) -> Siblings:
         return Siblings(self._log)
@@ -586,7 +561,7 @@ class ParentQueue(Queue):
     def reorder(self) -> None:
         for child in self.children.values():
             child.tied.clear()
-        self._many, self._many_for = Siblings(self._log), 0
+        self._gathered = Gathered(self._log)
         self.forget_trees()
         super().reorder()
 
@@ -597,44 +572,12 @@ class ParentQueue(Queue):
         return [child for child in self.few if child.demand & demand] if self.few else None
 
 
-def first_of(queues: list[Any]) -> Any:
-    """The first of some children of one parent (5.4)."""
-    if len(queues) == 1:
-        return queues[0]
-    best: Any = None
-    head: Key = ()
-    tied: list[Queue] | None = None
-    for queue in queues:
-        rank = queue.rank or queue.make_rank()
-        if best is None or rank < head:
-            best, head, tied = queue, rank, None
-        elif rank == head:
-            tied = [best] if tied is None else tied
-            tied.append(queue)
-    return best if tied is None else _first_of_tied(tied)
-
-
 def goes_before(one: Queue, other: Queue) -> bool:
     """Whether a queue comes before another child of its parent (5.4)."""
     for queue in (one, other):
         if queue.capacity_epoch != queue.partition.capacity_epoch:  # it had no demand
             queue.forget_share()
     return first_of([one, other]) is one
-
-
-def _first_of_tied(tied: list[Queue]) -> Queue:
-    """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
-    first: Queue = tied[0]
-    if len(tied) > 2:
-        first = first_in_order(sorted(tied, key=_name))
-        return first
-    second = tied[1]
-    used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
-    if used != most:
-        return first if used < most else second
-    if second.name < first.name:
-        first, second = second, first
-    return second if exceeds(second.pending, first.pending) else first
 
 
 class Lane(Level):

@@ -8,9 +8,10 @@ import pytest
 from tree_side import tree
 
 from quadriga.core.model.partition import Partition
-from quadriga.core.model.queue import Queue, first_of
+from quadriga.core.model.queue import Queue
 from quadriga.core.ordering import scores
 from quadriga.core.resources.shapes import Requirements
+from quadriga.core.resources.tied import first_of
 from quadriga.si import NodeInfo
 from quadriga.sim.scripted.script import Script
 
@@ -103,7 +104,7 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int, sizes: in
                 queue.rank or queue.make_rank()
             first = sorted_first(waiting)
             assert root.best(demand) is first  # type: ignore[attr-defined]
-            gathered += root._many_for.bit_count()  # type: ignore[attr-defined]
+            gathered += root._gathered.bits.bit_count()  # type: ignore[attr-defined]
             placed += sum(line.startswith("new ") for line in script.schedule(1))
             fresh_ranks(partition)
         if what > 0.9:
