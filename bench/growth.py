@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from math import log
 from time import process_time
 from typing import NamedTuple
@@ -267,7 +268,7 @@ def task_groups(groups: int) -> Iterator[int]:
     assert allocations_in(scheduler.schedule(0)) == groups
     scheduler.apply(asks, 0)
     for _ in range(TURNS):
-        with Clock() as clock:
+        with Opcodes() as opcodes:
             outputs = scheduler.schedule(0, 1)
             for released in released_in(outputs):
                 released_request = si.AllocationRequest(rmID=RM)
@@ -277,7 +278,7 @@ def task_groups(groups: int) -> Iterator[int]:
                     terminationType=si.TerminationType.PLACEHOLDER_REPLACED,
                 )
                 scheduler.apply(released_request, 0)
-        yield clock.spent
+        yield opcodes.spent
 
 
 def sizes_of_asks(number: int) -> Iterator[int]:
@@ -292,6 +293,76 @@ def sizes_of_asks(number: int) -> Iterator[int]:
         _ask(request, f"app-{at % 2}", f"size-{at}", vcore=1001 + at, memory=10**6)
     scheduler.apply(request, 0)
     yield from _replacements(scheduler)
+
+
+def sizes_in_queues(queues: int) -> Iterator[int]:
+    """Ten decisions among queues that each wait for a size of their own, for which nodes have room."""
+    scheduler = _with_queues(queues, nodes=4 + queues // 50)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(queues):
+        for number in range(4 + 200 // queues):
+            _ask(request, f"app-{at}", f"{at}-{number}", vcore=1000, memory=1 + at)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0, queues + 10)
+    for _ in range(TURNS):
+        with Opcodes() as opcodes:
+            outputs = scheduler.schedule(0, 10)
+        assert allocations_in(outputs) == 10
+        yield opcodes.spent // 10
+
+
+def sizes_short_of_quota(number: int) -> Iterator[int]:
+    """A round in which a quota stops asks of so many sizes that nodes have room for, for each size."""
+    quota = "          - name: a\n            resources: {max: {vcore: 1m}}\n"
+    config = TWO_QUEUES.format(sort="fair").replace("          - name: a\n", quota)
+    for _ in range(2):
+        scheduler = registered(config)
+        add_nodes(scheduler, 10)
+        add_apps(scheduler, ["root.a"] * number)
+        request = si.AllocationRequest(rmID=RM)
+        for at in range(number):
+            _ask(request, f"app-{at}", "pod", vcore=1000, memory=1 + at)
+        scheduler.apply(request, 0)
+        with Opcodes() as opcodes:
+            assert not allocations_in(scheduler.schedule(0))
+        yield opcodes.spent // number
+
+
+def sizes_short_of_limit(number: int) -> Iterator[int]:
+    """A pod of a user at a limit ends; the user's asks of so many sizes wait for more than it had."""
+    limit = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 20}}]"
+    config = TWO_QUEUES.format(sort="fair").replace(
+        "- name: a\n", f"- name: a\n            {limit}\n"
+    )
+    scheduler = registered(config)
+    add_nodes(scheduler, 10)
+    add_apps(scheduler, ["root.a"])
+    for at in range(20):
+        _asked(scheduler, "app-0", f"first-{at}")
+    held = _allocations(scheduler.schedule(0))
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(number):
+        _ask(request, "app-0", f"size-{at}", vcore=19_500, memory=1 + at)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for each in held[:TURNS]:
+        with Opcodes() as opcodes:
+            scheduler.apply(_release(each), 0)
+            scheduler.schedule(0)
+        yield opcodes.spent
+
+
+def new_sizes(queues: int) -> Iterator[int]:
+    """A pod of a size that no other has is placed, as were hundreds before; no queue has asks."""
+    scheduler = _with_queues(queues, nodes=2)
+    for at in range(300 + TURNS):
+        request = si.AllocationRequest(rmID=RM)
+        _ask(request, "app-0", f"pod-{at}", vcore=1, memory=1 + at)
+        with Opcodes() if at >= 300 else nullcontext() as opcodes:
+            scheduler.apply(request, 0)
+            assert allocations_in(scheduler.schedule(0)) == 1
+        if opcodes is not None:
+            yield opcodes.spent
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -390,8 +461,12 @@ DIMENSIONS = (
         lambda views, _: lambda core: overview(core, views, "", 0)), 1_000, 10_000),
     Dimension("the longest slice of one user", "applications", one_user, 1_000, 10_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
-    Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2),
+    Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2, counted=True),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
+    Dimension("a decision", "queues with a size each", sizes_in_queues, 100, 1_000, 0.2, counted=True),
+    Dimension("a release at a limit", "sizes of asks", sizes_short_of_limit, 100, 1_000, 0.2, counted=True),
+    Dimension("a pod of a new size", "queues", new_sizes, 100, 1_000, 0.2, counted=True),
+    Dimension("an ask without quota", "sizes of these", sizes_short_of_quota, 100, 1_000, 0.2, counted=True),
     Dimension("a release and a placement", "flat leaves", flat_leaves, 30, 300, 0.2, counted=True),
 )  # fmt: skip
 

@@ -96,7 +96,8 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     The first choice is a placeholder whose node will have room for the ask, the second the oldest
     placeholder if another node has room.
     """
-    partition = ask.app.partition
+    app = ask.app
+    partition = app.partition
     predicate = kernel.predicates.get(partition.rm.rm_id)
     within: dict[Vector, bool] = {}
     oldest: Allocation | None = None
@@ -129,6 +130,7 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     waits_in = ask.group
     assert waits_in is not None
     waits_in.too_large_to_replace, waits_in.retries = True, False
+    app.gang.too_large[waits_in] = None
     partition.waiting.too_large_to_replace[waits_in] = partition.waiting.epoch
     partition.waiting.refresh_group(waits_in)
     return False

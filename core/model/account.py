@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.resources.demand import EVERY_BIT
-from quadriga.core.resources.vectors import Totals, Vector, add
+from quadriga.core.resources.vectors import Totals, Vector, add, left_of
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -123,6 +123,7 @@ class Ledger:
         "queue",
         "resources",
         "running",
+        "short_bits",
         "short_of",
         "shut",
         "usage",
@@ -138,6 +139,8 @@ class Ledger:
         self.bound = 0
         #: shapes that the limit has no room for, with the levels blocked because of them
         self.short_of: dict[Shape, dict[Level, None]] = {}
+        #: their bits for a node now (``Shape.allocate``)
+        self.short_bits = 0
         #: gangs that wait until the limit has room for all their members (Q2)
         self.gated: dict[Application, None] = {}
         #: what waits longest for the limit, and the budget for what is kept idle for it (Q12)
@@ -167,6 +170,7 @@ class Ledger:
     def run_short(self, shape: Shape, level: Level) -> None:
         """Block this shape below ``level`` until the limit has room for it."""
         self.short_of.setdefault(shape, {})[level] = None
+        self.short_bits |= shape.allocate
         self._mark_changed(shape)
         waiting = self.queue.partition.waiting
         waiting.short_quotas[self] = None
@@ -181,7 +185,7 @@ class Ledger:
         """The ledger got resources back: unblock the shapes that may have room now."""
         if self.plan is not None:
             self.plan.stale = True
-        for shape in [shape for shape in self.short_of if self.has_room(shape)]:
+        for shape in self._with_room():
             self.queue.partition.waiting.reopened[self, shape] = None
             self.forget(shape)
         if self.gated:
@@ -190,9 +194,20 @@ class Ledger:
             for app in gangs:
                 app.gang.try_again()
 
+    def _with_room(self) -> list[Shape]:
+        """The shapes that it was short of and has room for, after one look at all."""
+        if not self.short_of:
+            return []
+        fitting = self.queue.partition.node_index.may_fit(left_of(self.resources, self.usage))
+        if not fitting & self.short_bits:
+            return []
+        able = [shape for shape in self.short_of if shape.allocate & fitting]
+        return list(filter(self.has_room, able))
+
     def forget(self, shape: Shape) -> None:
         """Unblock the levels that were blocked because of this shape."""
         self._mark_changed(shape)
+        self.short_bits &= ~shape.allocate
         short = self.queue.partition.waiting.short_ledgers
         del short[shape][self]
         if not short[shape]:

@@ -277,6 +277,7 @@ class Gang:
         "over",
         "partition",
         "preempted",
+        "real_groups",
         "refused",
         "rests_until",
         "rule",
@@ -289,6 +290,7 @@ class Gang:
         "timed_since",
         "timer",
         "timers",
+        "too_large",
         "victims",
         "waiting_since",
         "without_placeholders",
@@ -326,6 +328,10 @@ class Gang:
         # progress
         #: task groups by name
         self.task_groups: dict[str, TaskGroup] = {}
+        #: the waiting groups of its real asks, by task group, and those of them that no placeholder is large
+        #: enough for (X37)
+        self.real_groups: dict[str, dict[AskGroup, None]] = {}
+        self.too_large: dict[AskGroup, None] = {}
         #: the first placeholder has been allocated; headroom is reserved for the rest (X16)
         self.started = False
         #: its members are real asks: the placeholders timed out softly, and the application is an
@@ -383,6 +389,15 @@ class Gang:
     def application(self) -> Application:
         """Its application, which has not ended."""
         return self.partition.applications[self.key]
+
+    def forget(self, group: AskGroup) -> None:
+        """No ask of the group waits any more."""
+        name = group.kind.task_group
+        if (own := self.real_groups.get(name)) and group in own:
+            del own[group]
+            if not own:
+                del self.real_groups[name]
+            self.too_large.pop(group, None)
 
     def try_again(self) -> None:
         """What it lacked may have come back: its asks wait to be placed again."""

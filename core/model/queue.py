@@ -9,15 +9,14 @@ the queue with that quota until the queue gets resources back; its asks are not 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.resources.demand import EVERY_BIT, Key, Level, bits_of
+from quadriga.core.resources.demand import EVERY_BIT, MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
-from quadriga.core.resources.tied import FirstOfTied, Siblings, Tied, exceeds, first_in_order
-from quadriga.core.resources.vectors import MAX_QUANTITY, Totals
+from quadriga.core.resources.tied import FirstOfTied, Gathered, Siblings, Tied, first_of
+from quadriga.core.resources.vectors import Totals, left_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 #: the rank of an application, unique in its leaf, and the application
 Contender = tuple[Key, "Application"]
 
-_name = attrgetter("name")
 #: at most this many applications of a leaf are scanned linearly
 _MAX_CONTENDERS: Final = 32
 #: at most this many tied children are compared one by one; for more so many trees are kept, until so many children
@@ -314,8 +312,10 @@ class Queue(Level):
         """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
         if self.plan is not None:
             self.plan.stale = True
-        if self.short_of and (fitting := self._may_fit() & self.short_bits):
-            able = [shape for shape in self.short_of if shape.allocate & fitting]
+        if self.short_of:
+            may_fit = self.partition.node_index.may_fit(left_of(self.limits, self.allocated))
+            fitting = may_fit & self.short_bits
+            able = [shape for shape in self.short_of if shape.allocate & fitting] if fitting else ()
             for shape in filter(self.has_room, able):
                 del self.short_of[shape]
                 self.short_bits &= ~shape.allocate
@@ -330,13 +330,6 @@ class Queue(Level):
             for app in gangs:
                 app.gang.try_again()
         self.partition.waiting.retry_short_of_quota()
-
-    def _may_fit(self) -> int:
-        """Bits of the shapes that the quota may have room for (``Shape.allocate``), in one look at all."""
-        left = [MAX_QUANTITY] * len(self.allocated)
-        for at, limit in self.limits:
-            left[at] = limit - self.allocated[at]
-        return self.partition.node_index.may_fit(left)
 
     def forget_short(self, shape: Shape) -> None:
         """No ask has this shape any more."""
@@ -482,7 +475,7 @@ class Queue(Level):
 class ParentQueue(Queue):
     """A queue with queues as children, always in fair order."""
 
-    __slots__ = ("_log", "_slots", "_trees")
+    __slots__ = ("_gathered", "_log", "_slots", "_trees")
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__(partition, parent, name)
@@ -491,6 +484,8 @@ class ParentQueue(Queue):
         #: what finds the first of many tied children, and those that have joined or left since
         self._log: list[Queue] = []
         self._trees: dict[tuple[Tied, ...], FirstOfTied] = {}
+        #: the children that wait for some of many bits
+        self._gathered = Gathered(self._log)
 
     def best(self, feasible: int) -> Any:
         """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
@@ -502,6 +497,9 @@ class ParentQueue(Queue):
             return first_of([child for child in few if child.demand & demand])
         if not demand & (demand - 1):
             best = self.waiting[demand].best()
+            return self._first_of((best,)) if isinstance(best, Tied) else best
+        if demand.bit_count() > MAX_COMPARED and self._gathered.gather(demand, self.waiting):
+            best = self._gathered.best()
             return self._first_of((best,)) if isinstance(best, Tied) else best
         if demand.bit_count() >= len(self.children):
             return first_of([child for child in self.children.values() if child.demand & demand])
@@ -541,6 +539,21 @@ class ParentQueue(Queue):
         if self._slots and child.name not in self._slots:
             self.forget_trees()
         super().announce(child, bits)
+        if bits & self._gathered.bits:
+            if self.few is not None:  # it is not told which ranks change
+                self._gathered.clear()
+            elif child not in self._gathered:
+                self._gathered.add(child)
+
+    def withdraw(self, child: Any, bits: int) -> None:
+        super().withdraw(child, bits)
+        if bits & self._gathered.bits and not child.demand & self._gathered.bits:
+            self._gathered.discard(child)
+
+    def rerank(self, child: Any, bits: int) -> None:
+        super().rerank(child, bits)
+        if bits & self._gathered.bits:
+            self._gathered.add(child)
 
     def new_ranking(self, bit: int) -> Siblings:
         return Siblings(self._log)
@@ -548,6 +561,7 @@ class ParentQueue(Queue):
     def reorder(self) -> None:
         for child in self.children.values():
             child.tied.clear()
+        self._gathered = Gathered(self._log)
         self.forget_trees()
         super().reorder()
 
@@ -558,44 +572,12 @@ class ParentQueue(Queue):
         return [child for child in self.few if child.demand & demand] if self.few else None
 
 
-def first_of(queues: list[Any]) -> Any:
-    """The first of some children of one parent (5.4)."""
-    if len(queues) == 1:
-        return queues[0]
-    best: Any = None
-    head: Key = ()
-    tied: list[Queue] | None = None
-    for queue in queues:
-        rank = queue.rank or queue.make_rank()
-        if best is None or rank < head:
-            best, head, tied = queue, rank, None
-        elif rank == head:
-            tied = [best] if tied is None else tied
-            tied.append(queue)
-    return best if tied is None else _first_of_tied(tied)
-
-
 def goes_before(one: Queue, other: Queue) -> bool:
     """Whether a queue comes before another child of its parent (5.4)."""
     for queue in (one, other):
         if queue.capacity_epoch != queue.partition.capacity_epoch:  # it had no demand
             queue.forget_share()
     return first_of([one, other]) is one
-
-
-def _first_of_tied(tied: list[Queue]) -> Queue:
-    """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
-    first: Queue = tied[0]
-    if len(tied) > 2:
-        first = first_in_order(sorted(tied, key=_name))
-        return first
-    second = tied[1]
-    used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
-    if used != most:
-        return first if used < most else second
-    if second.name < first.name:
-        first, second = second, first
-    return second if exceeds(second.pending, first.pending) else first
 
 
 class Lane(Level):

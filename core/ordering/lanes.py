@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.resources.demand import Key, Level, bits_of
+from quadriga.core.resources.demand import MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.lazy_heap import LazyHeap
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ class LaneSet(Level):
     def reorder(self) -> None:
         for lane in self.lanes.values():
             lane.reorder()
+        self.bit_order = None
         for order in self.waiting.values():
             order.renew()
 
@@ -164,14 +165,18 @@ class LaneSet(Level):
 
     def best(self, feasible: int) -> Application | None:
         """The first application that waits for a feasible bit."""
+        first: Application
         demand = self.demand & feasible
         if not demand:
             return None
         lanes = self.few
+        if lanes is None and demand.bit_count() > MAX_COMPARED:
+            first = self.first_by_bit(demand).best(demand)
+            return first
         if lanes is None:
             lanes = dict.fromkeys(self.waiting[bit].first() for bit in bits_of(demand))
         elif len(lanes) == 1:
-            first: Application = next(iter(lanes)).best(demand)
+            first = next(iter(lanes)).best(demand)
             return first
         best: Application | None = None
         for lane in lanes:

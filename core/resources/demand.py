@@ -11,17 +11,20 @@ no heaps, because comparing the children is cheaper.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush, heapreplace
 from typing import Any, Final
 
 from quadriga.core.resources.lazy_heap import Key, LazyHeap
 
-__all__ = ["EVERY_BIT", "MAX_UNHEAPED", "Key", "Level", "Ranking", "bits_of"]
+__all__ = ["EVERY_BIT", "MAX_COMPARED", "MAX_UNHEAPED", "Key", "Level", "Ranking", "bits_of"]
 
 #: all demand, including shapes that do not exist yet
 EVERY_BIT: Final = -1
 
 #: at most this many waiting children are compared without heaps
 MAX_UNHEAPED: Final = 8
+#: the first children for at most this many bits are compared one by one
+MAX_COMPARED: Final = 32
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -45,10 +48,56 @@ class Ranking(LazyHeap):
         return rank
 
 
+class _BitOrder:
+    """Bits in the order of the first child that waits for each (D350).
+
+    No entry of a ``known`` bit is later than its first child. Ranks mostly grow, so entries are corrected when
+    they surface. Bits that are not feasible when they surface leave, and enter again when they are.
+    """
+
+    __slots__ = ("_heap", "known")
+
+    def __init__(self) -> None:
+        self.known = 0
+        #: rank of the first child at the time of entry, and bit; also of bits that are known no longer
+        self._heap: list[tuple[Key, int]] = []
+
+    def first(self, demand: int, waiting: dict[int, Any]) -> Any:
+        """The first child that waits for any of these bits, each of which has a heap."""
+        heap = self._heap
+        if len(heap) > 2 * (MAX_COMPARED + self.known.bit_count()):
+            heap.clear()
+            self.known = 0
+        for bit in bits_of(demand & ~self.known):
+            child = waiting[bit].first()
+            heappush(heap, (child.rank or waiting[bit].key_of(child), bit))
+        self.known |= demand
+        while True:
+            key, bit = heap[0]
+            if not bit & demand:
+                heappop(heap)
+                self.known &= ~bit
+                continue
+            child = waiting[bit].first()
+            rank = child.rank or waiting[bit].key_of(child)
+            if rank == key:
+                return child
+            heapreplace(heap, (rank, bit))
+
+
 class Level:
     """A level of the tree: its waiting children by bit, and the demand that it passes upwards."""
 
-    __slots__ = ("above", "blocked", "demand", "demand_below", "few", "rank", "waiting")
+    __slots__ = (
+        "above",
+        "bit_order",
+        "blocked",
+        "demand",
+        "demand_below",
+        "few",
+        "rank",
+        "waiting",
+    )
 
     #: whether the walk down the tree ends at this level
     is_application = False
@@ -59,6 +108,8 @@ class Level:
         self.few: dict[Any, None] | None = {}
         #: heaps of the waiting children by bit, while ``few`` is ``None``
         self.waiting: dict[int, Any] = {}
+        #: these bits in order, once they are many
+        self.bit_order: _BitOrder | None = None
         #: bits that some child waits for
         self.demand_below = 0
         #: bits not passed upwards, for lack of quota or because the level is closed (``EVERY_BIT``)
@@ -94,6 +145,8 @@ class Level:
             if ranking is None:
                 ranking = waiting[bit] = self.new_ranking(bit)
             ranking.add(child)
+        if self.bit_order is not None:
+            self.bit_order.known &= ~bits
 
     def new_ranking(self, bit: int) -> Any:
         """An empty heap for the children that wait for the bit."""
@@ -123,6 +176,7 @@ class Level:
                 gone |= bit
             if not waiting:
                 self.few = {}
+                self.bit_order = None
         self._drop_demand(gone)
 
     def _add_demand(self, bits: int) -> None:
@@ -178,9 +232,12 @@ class Level:
         if self.few is None:
             for bit in bits_of(bits):
                 self.waiting[bit].add(child)
+            if self.bit_order is not None:
+                self.bit_order.known &= ~bits
 
     def reorder(self) -> None:
         """Rebuild the heaps: the new ranks of the children cannot be compared with the old ones."""
+        self.bit_order = None
         for bit, ranking in self.waiting.items():
             fresh = self.waiting[bit] = self.new_ranking(bit)
             for child in ranking:
@@ -205,6 +262,8 @@ class Level:
             return found
         if not demand & (demand - 1):
             return self.waiting[demand].first()
+        if demand.bit_count() > MAX_COMPARED:
+            return self.first_by_bit(demand)
         for bit in bits_of(demand):
             child = self.waiting[bit].first()
             if found is None or (
@@ -213,3 +272,10 @@ class Level:
             ):
                 found = child
         return found
+
+    def first_by_bit(self, demand: int) -> Any:
+        """The first child that waits for any of these bits, which are many."""
+        order = self.bit_order
+        if order is None:
+            order = self.bit_order = _BitOrder()
+        return order.first(demand, self.waiting)

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from functools import reduce
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.resources.demand import Ranking
+from quadriga.core.resources.demand import Ranking, bits_of
 
 if TYPE_CHECKING:
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.vectors import Totals
+
+
+#: children are gathered if at most this many wait for a bit on average
+_SPARSE: Final = 4
 
 
 class Tied:
@@ -84,6 +90,36 @@ class Siblings(Ranking):
         return tied
 
 
+class Gathered(Siblings):
+    """The child queues that wait for any of many bits (D350)."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, log: list[Any]) -> None:
+        super().__init__(log)
+        self.bits = 0
+
+    def gather(self, bits: int, waiting: dict[int, Any]) -> bool:
+        """Have the children that wait for these bits, each of which has a heap. Return False, and change nothing,
+        if that takes longer than to look at each bit."""
+        changed = [waiting[bit] for bit in bits_of(bits ^ self.bits) if bit in waiting]
+        if sum(map(len, changed)) > _SPARSE * bits.bit_count():
+            return False
+        self.bits = bits
+        for child in chain.from_iterable(changed):
+            if not child.demand & bits:
+                self.discard(child)
+            elif child not in self:
+                self.add(child)
+        return True
+
+    def clear(self) -> None:
+        """Have none."""
+        for child in list(self):
+            self.discard(child)
+        self.bits = 0
+
+
 #: the queues of least share in a range of names: the first of them, the largest pending of all by type, and whether
 #: one of them has all of that
 _Range = tuple[Any, "Totals", bool]
@@ -108,6 +144,36 @@ def exceeds(pending: Totals, most: Totals, reached: bool = True) -> bool:
 def first_in_order(queues: list[Any]) -> Any:
     """The first of these queues of equal rank, which are in the order of their names."""
     return reduce(_joined, [(queue, queue.pending, True) for queue in queues])[0]
+
+
+def first_of(queues: list[Any]) -> Any:
+    """The first of some children of one parent (5.4)."""
+    if len(queues) == 1:
+        return queues[0]
+    best: Any = None
+    head: Key = ()
+    tied: list[Any] | None = None
+    for queue in queues:
+        rank = queue.rank or queue.make_rank()
+        if best is None or rank < head:
+            best, head, tied = queue, rank, None
+        elif rank == head:
+            tied = [best] if tied is None else tied
+            tied.append(queue)
+    return best if tied is None else _first_of_tied(tied)
+
+
+def _first_of_tied(tied: list[Any]) -> Any:
+    """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
+    if len(tied) > 2:
+        return first_in_order(sorted(tied, key=attrgetter("name")))
+    first, second = tied
+    used, most = first.share[0] * second.share[1], second.share[0] * first.share[1]
+    if used != most:
+        return first if used < most else second
+    if second.name < first.name:
+        first, second = second, first
+    return second if exceeds(second.pending, first.pending) else first
 
 
 class FirstOfTied:

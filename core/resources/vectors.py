@@ -269,6 +269,14 @@ def subtract(totals: Totals, vector: Iterable[int]) -> None:
         totals[at] -= value
 
 
+def left_of(limits: Iterable[tuple[int, int]], used: Totals) -> Totals:
+    """What these limits (type, amount) leave of each type; of a type without one more than anybody asks for."""
+    left = [MAX_QUANTITY] * len(used)
+    for at, limit in limits:
+        left[at] = limit - used[at]
+    return left
+
+
 def plus(left: Vector, right: Vector) -> Vector:
     """The sum of two vectors of any lengths."""
     if len(left) < len(right):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import wraps
+from heapq import merge
+from itertools import islice
 from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -18,6 +20,8 @@ Steps = Generator[Any, None, T]
 
 #: at most this many small things are looked at in one step
 STEP: Final = 250
+#: at most this many names are sorted in one step
+_MOST_SORTED: Final = 4_000
 
 
 def finish(steps: Steps[T]) -> T:
@@ -50,3 +54,19 @@ def chunks(things: Iterable[T]) -> Iterator[Sequence[T]]:
     copy = list(things)
     for at in range(0, len(copy), STEP):
         yield copy[at : at + STEP]
+
+
+def sorted_in_steps(names: Sequence[str]) -> Steps[list[str]]:
+    """The names in order."""
+    runs = []
+    for at in range(0, len(names), _MOST_SORTED):
+        runs.append(sorted(names[at : at + _MOST_SORTED]))
+        yield
+    if len(runs) < 2:
+        return runs[0] if runs else []
+    found: list[str] = []
+    merged = merge(*runs)
+    while len(found) < len(names):
+        found += islice(merged, STEP)
+        yield
+    return found

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.queue import ParentQueue, first_of
+from quadriga.core.model.queue import ParentQueue
+from quadriga.core.resources.tied import first_of
 
 if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue

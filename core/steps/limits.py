@@ -11,6 +11,8 @@ Only the functions here and in ``model.accounting`` change accounts. See D39.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.account import WILDCARD, Account, Holding, Ledger
@@ -18,7 +20,7 @@ from quadriga.core.model.gang import LIMIT
 from quadriga.core.ordering.lanes import LimitLane, full
 from quadriga.core.resources.demand import EVERY_BIT
 from quadriga.core.resources.vectors import add
-from quadriga.core.runtime.stepwise import STEP, Steps, at_once, chunks
+from quadriga.core.runtime.stepwise import STEP, Steps, at_once, chunks, sorted_in_steps
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -40,7 +42,9 @@ __all__ = [
     "held_out",
     "holding",
     "holding_in_steps",
+    "limited_in_steps",
     "names",
+    "names_in_steps",
     "rebind",
     "release",
     "short",
@@ -230,61 +234,93 @@ def _level_of(app: Application, ledger: Ledger) -> Level:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def names(partition: Partition, *, groups: bool = False) -> list[str]:
+def limited_in_steps(
+    partition: Partition, *, groups: bool = False, only: str = ""
+) -> Steps[dict[str, list[Queue]]]:
+    """Return the queues with a limit for each user (or group), by name, or ``only`` for one of them."""
+    found: defaultdict[str, list[Queue]] = defaultdict(list)
+    for at, queue in enumerate(partition.root.each()):
+        names: Iterable[str] = queue.group_limits if groups else queue.user_limits
+        if only:
+            names = [only] if only in names else ()
+        for name in names:
+            found[name].append(queue)
+        if names or not at % STEP:
+            yield
+    return found
+
+
+def names_in_steps(
+    partition: Partition, limited: Iterable[str], *, groups: bool = False
+) -> Steps[list[str]]:
     """Return the users (or groups) with an application or a limit of their own, and the users whose last
-    application has ended, sorted by name."""
-    found = set(partition.groups if groups else partition.users)
+    application has ended, sorted by name. ``limited`` are those with a limit."""
+    found = {*limited, *(partition.groups if groups else partition.users)}
     if not groups:
         found.update(partition.former_users)
-    for queue in partition.root.each():
-        found.update(queue.group_limits if groups else queue.user_limits)
-    if not groups:  # the wildcard is not a user, but it is the account of all other groups
-        found.discard(WILDCARD)
-    return sorted(found)
+        found.discard(WILDCARD)  # it is not a user, but it is the account of all other groups
+    return (yield from sorted_in_steps(list(found)))
 
 
-def holding_in_steps(partition: Partition, name: str, *, group: bool = False) -> Steps[Holding]:
+@at_once
+def names(partition: Partition, *, groups: bool = False) -> Steps[list[str]]:
+    """Return the same at once."""
+    limited = yield from limited_in_steps(partition, groups=groups)
+    return (yield from names_in_steps(partition, limited, groups=groups))
+
+
+def holding_in_steps(
+    partition: Partition,
+    name: str,
+    *,
+    group: bool = False,
+    limited: Mapping[str, Iterable[Queue]] | None = None,
+) -> Steps[Holding]:
     """Return the usage and limits of a user (or group), from root down, without queues that have neither an
-    application of theirs nor a limit of their name. Raises ``KeyError``."""
+    application of theirs nor a limit of their name. Raises ``KeyError``. ``limited`` are queues with a limit by
+    name, if they are known."""
+    if limited is None:
+        limited = yield from limited_in_steps(partition, groups=group, only=name)
     account = (partition.groups if group else partition.users).get(name)
     if account is None:
-        former = not group and name in partition.former_users
-        if not former and name not in names(partition, groups=group):
+        has_limit = name in limited and (group or name != WILDCARD)
+        if not has_limit and (group or name not in partition.former_users):
             raise KeyError(name)
         account = Account(name, is_group=group)
     types = len(partition.registry)
     known: defaultdict[Queue, _Subtotal] = defaultdict(lambda: ([0] * types, []))
-    for at, queue in enumerate(partition.root.each()):
-        if name in (queue.group_limits if group else queue.user_limits):
-            known.update({above: known[above] for above in queue.lineage})
-        if not at % STEP:
-            yield
+    for queue in limited.get(name, ()):
+        known.update({above: known[above] for above in queue.lineage})
+    yield
     for ledger in [each for each in account.ledgers.values() if each.queue.leaf]:
         for queue in ledger.queue.lineage:
             add(known[queue][0], ledger.usage)
         for apps in chunks(ledger.running):
-            known[ledger.queue][1].extend(sorted([app.app_id for app in apps]))
+            known[ledger.queue][1].extend([app.app_id for app in apps])
             yield
-    return (yield from _holding(account, partition.root, known))
+    below: defaultdict[Queue | None, list[Queue]] = defaultdict(list)
+    for queue in known:
+        below[queue.parent].append(queue)
+    return (yield from _holding(account, partition.root, known, below))
 
 
 holding = at_once(holding_in_steps)
 
 
 def _holding(
-    account: Account, queue: Queue, known: defaultdict[Queue, _Subtotal]
+    account: Account,
+    queue: Queue,
+    known: defaultdict[Queue, _Subtotal],
+    below: defaultdict[Queue | None, list[Queue]],
 ) -> Steps[Holding]:
     (usage, running), children = known[queue], []
-    for path in sorted(queue.children):
-        child = queue.children.get(path)
-        if child is not None and child in known:
-            children.append((yield from _holding(account, child, known)))
+    for child in sorted(below[queue], key=attrgetter("name")):
+        if queue.children.get(child.name) is child:  # it has not gone meanwhile
+            children.append((yield from _holding(account, child, known, below)))
             running += children[-1].running
-    running.sort()  # it consists of runs that are in order
+    in_order = tuple((yield from sorted_in_steps(running)))
     yield
-    return Holding(
-        queue.path, tuple(usage), tuple(running), *account.granted(queue), tuple(children)
-    )
+    return Holding(queue.path, tuple(usage), in_order, *account.granted(queue), tuple(children))
 
 
 def groups_in_steps(account: Account) -> Steps[dict[str, str]]:
@@ -295,4 +331,8 @@ def groups_in_steps(account: Account) -> Steps[dict[str, str]]:
             if app.counted and app.group_account is not None:
                 found[app.app_id] = app.group_account.name
         yield
-    return dict(sorted(found.items()))
+    in_order = {}
+    for names in chunks((yield from sorted_in_steps(list(found)))):
+        in_order.update({name: found[name] for name in names})
+        yield
+    return in_order

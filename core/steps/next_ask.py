@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.resources.demand import bits_of
 from quadriga.core.resources.shapes import START_GANG
-from quadriga.core.resources.vectors import MAX_QUANTITY
+from quadriga.core.resources.vectors import left_of
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.steps.accepted_nodes import first_not_refused, known_refusals
 from quadriga.core.topology.members import predicate_of, preferring
@@ -117,16 +117,8 @@ def rest_of_lane(partition: Partition, app: Application, feasible: int) -> NextI
     without_room = node_index.full()
     for queue in leaf.lineage:
         if queue.limits:
-            without_room &= node_index.within(_room_in(queue))
+            without_room &= node_index.within(left_of(queue.limits, queue.allocated))
     return NextInLane(node_index, entries, passed, without_room)
-
-
-def _room_in(queue: Queue) -> list[int]:
-    """What the quota of the queue leaves, by type."""
-    room = [MAX_QUANTITY] * len(queue.allocated)
-    for at, limit in queue.limits:
-        room[at] = limit - queue.allocated[at]
-    return room
 
 
 def _is_first(queue: Queue, feasible: int) -> bool:

@@ -6,10 +6,12 @@ passes it up the tree unless the application may not be served at present.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ask import Ask, AskGroup
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.waiting import Refusal, Waiting
 from quadriga.core.ordering import by_run_time
 from quadriga.core.ordering.lanes import LimitLane, lane_for
@@ -42,6 +44,8 @@ class WaitingAsks(Waiting):
             shapes = partition.shapes
             shape, _ = shapes.intern(kind.requires)
             group = app.groups[kind] = AskGroup(app, kind, shape)
+            if kind.task_group and not kind.placeholder:
+                app.gang.real_groups.setdefault(kind.task_group, {})[group] = None
             if not shape.asks:  # new, or idle until now: assume that it has a node
                 partition.node_index.watch(shape)
             shapes.used(shape)
@@ -85,6 +89,7 @@ class WaitingAsks(Waiting):
         if partition.quota_changes is not None:
             partition.rm.observer.group_emptied(group)
         del app.groups[group.kind]
+        app.gang.forget(group)
         self.too_large_to_replace.pop(group, None)
         _priority_changed(app, group)
         self._refresh_turn(app)
@@ -92,8 +97,9 @@ class WaitingAsks(Waiting):
         if forgotten is not None:
             partition.node_index.forget(forgotten)
             partition.failed_preemptions.remove_shape(forgotten)
-            for queue in partition.queues():
-                queue.forget_short(forgotten)
+            for quota in self.short_quotas:  # it has all that are short of a shape
+                if isinstance(quota, Queue):
+                    quota.forget_short(forgotten)
             for ledger in list(self.short_ledgers.get(forgotten, ())):
                 ledger.forget(forgotten)
 
@@ -178,16 +184,13 @@ class WaitingAsks(Waiting):
     # -- retries ---------------------------------------------------------------------------------
 
     def offer_replacements(self, app: Application, task_group: str = "") -> None:
-        for group in app.groups.values():
-            if (
-                task_group
-                and group.kind.task_group != task_group
-                and not group.too_large_to_replace
-            ):
-                continue
-            if group.kind.task_group and not group.kind.placeholder:
-                group.retries = group.too_large_to_replace
-                self.refresh_group(group)
+        own = app.gang.real_groups
+        groups: Iterable[Iterable[AskGroup]] = (
+            [own.get(task_group, ()), app.gang.too_large] if task_group else own.values()
+        )
+        for group in chain.from_iterable(groups):
+            group.retries = group.too_large_to_replace
+            self.refresh_group(group)
 
     def retry_short_of_quota(self) -> None:
         if self.short_of_quota:

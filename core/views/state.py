@@ -25,7 +25,7 @@ from quadriga.core.views.applications import (
     application_in_steps,
     application_object,
 )
-from quadriga.core.views.configuration import configuration_object
+from quadriga.core.views.configuration import Configured, configured
 from quadriga.core.views.counters import (
     PartitionCounters,
     QueueCounters,
@@ -306,10 +306,14 @@ class Views:
     def configuration(self, rm_id: str | None = None) -> dict[str, Any]:
         """The running configuration of one resource manager, by default the first by rmID;
         ``as_yaml`` makes it a loadable text."""
+        return self.configured(rm_id).as_object()
+
+    def configured(self, rm_id: str | None = None) -> Configured:
+        """The same, to be made an object later."""
         for rm in self.scheduler.resource_managers():
             if rm_id in (None, rm.rm_id):
-                return configuration_object(rm)
-        return {"partitions": [], "checksum": "", "extra": {}}
+                return configured(rm)
+        return Configured()
 
     @staticmethod
     def validate_configuration(text: str) -> dict[str, Any]:

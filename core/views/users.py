@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from quadriga.core.runtime.stepwise import Steps
@@ -14,29 +13,36 @@ from quadriga.core.views.quantities import amounts, sorted_amounts
 if TYPE_CHECKING:
     from quadriga.core.model.account import Holding
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
     from quadriga.core.views.objects import GroupObject, QueueUsage, UserObject
+
+    Limited = Mapping[str, Iterable[Queue]] | None
 
 T = TypeVar("T")
 
 
 def users_in_steps(partition: Partition) -> Steps[list[UserObject]]:
     """Every user with an application or a limit of their own, by name."""
-    return (yield from _gather(limits.names(partition), partial(user_in_steps, partition)))
+    return (yield from _gather(partition, user_in_steps))
 
 
-def _gather(names: Iterable[str], look: Callable[[str], Steps[T]]) -> Steps[list[T]]:
+def _gather(
+    partition: Partition, look: Callable[..., Steps[T]], *, groups: bool = False
+) -> Steps[list[T]]:
     found = []
+    limited = yield from limits.limited_in_steps(partition, groups=groups)
+    names = yield from limits.names_in_steps(partition, limited, groups=groups)
     for name in names:
         with suppress(KeyError):  # it has gone meanwhile
-            found.append((yield from look(name)))
+            found.append((yield from look(partition, name, limited)))
         yield
     return found
 
 
-def user_in_steps(partition: Partition, name: str) -> Steps[UserObject]:
-    """One user. Raises ``KeyError`` for an unknown one."""
+def user_in_steps(partition: Partition, name: str, limited: Limited = None) -> Steps[UserObject]:
+    """One user. Raises ``KeyError`` for an unknown one. ``limited`` are the queues with limits, if known."""
+    holding = yield from limits.holding_in_steps(partition, name, limited=limited)
     account = partition.users.get(name)
-    holding = yield from limits.holding_in_steps(partition, name)
     return {
         "userName": name,
         "groups": (yield from limits.groups_in_steps(account)) if account is not None else {},
@@ -46,13 +52,12 @@ def user_in_steps(partition: Partition, name: str) -> Steps[UserObject]:
 
 def groups_in_steps(partition: Partition) -> Steps[list[GroupObject]]:
     """Every group with an application or a limit, by name; ``*`` stands for all others."""
-    names = limits.names(partition, groups=True)
-    return (yield from _gather(names, partial(group_in_steps, partition)))
+    return (yield from _gather(partition, group_in_steps, groups=True))
 
 
-def group_in_steps(partition: Partition, name: str) -> Steps[GroupObject]:
-    """One group. Raises ``KeyError`` for an unknown one."""
-    holding = yield from limits.holding_in_steps(partition, name, group=True)
+def group_in_steps(partition: Partition, name: str, limited: Limited = None) -> Steps[GroupObject]:
+    """One group, as ``user_in_steps``."""
+    holding = yield from limits.holding_in_steps(partition, name, group=True, limited=limited)
     return {
         "groupName": name,
         "applications": list(holding.running),

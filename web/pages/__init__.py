@@ -152,7 +152,8 @@ def _data(site: Site, source: Endpoint) -> Serve:
                 taken = source.look(site, core, asked)
                 return ((yield from taken) if isinstance(taken, Generator) else taken), asked
 
-            body = await site.reader.text(("pages", source.name, *asked.values()), look, spelled)
+            name = ("pages", source.name, *asked.values())
+            body = await site.reader.text(name, look, spelled, long=source.long)
         except ViewError as error:
             return _problem(error.status, str(error))
         except Refusal as refusal:

@@ -41,6 +41,8 @@ class Endpoint:
     parameters: Parameters
     look: Callable[[Site, Scheduler, Asked], Any]
     finish: Callable[[Any, Asked], Any] = field(default=lambda taken, asked: taken)
+    #: ``finish`` may take long even if the look does not
+    long: bool = False
 
 
 _PARTITION: Final = {"partition": Text()}
@@ -167,6 +169,7 @@ ENDPOINTS: Final = (
         _PARTITION,
         lambda site, core, asked: settings.configuration(core, asked["partition"]),
         lambda taken, asked: settings.finish_configuration(taken),
+        long=True,
     ),
     Endpoint(
         "events",

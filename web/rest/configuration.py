@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from quadriga.web.rest.validation import ValidationQueue, verdict
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
+    from quadriga.core.views.configuration import Configured
     from quadriga.web.site import Site
 
 #: maximum size of a configuration in bytes; the same as of a ConfigMap, which YuniKorn uses
@@ -48,18 +49,18 @@ _TEXT: Final = Body(
 def resources(site: Site) -> list[Resource]:
     validations = ValidationQueue()
 
-    async def running(rm_id: str | None) -> dict[str, Any]:
-        def look(scheduler: Scheduler) -> dict[str, Any]:
+    async def running(rm_id: str | None) -> Configured:
+        def look(scheduler: Scheduler) -> Configured:
             if rm_id is not None and all(r.rm_id != rm_id for r in scheduler.resource_managers()):
                 raise Refusal(404, "Resource manager not found")
-            return site.views.configuration(rm_id)
+            return site.views.configured(rm_id)
 
-        found: dict[str, Any] = await site.reader.read(("config", rm_id), look)
-        return found
+        return await site.reader.read(("config", rm_id), look)
 
     async def shown(request: Request) -> Response:
         wants_json = "application/json" in request.headers.get("accept", "").lower()
-        found = await running(request.query_params.get("rmID"))
+        configured = await running(request.query_params.get("rmID"))
+        found = await asyncio.to_thread(configured.as_object)
         if wants_json:
             return json_response(found)
         return text_response(await asyncio.to_thread(as_yaml, found), YAML)
@@ -82,7 +83,7 @@ def resources(site: Site) -> list[Resource]:
         if not text.strip():
             raise Refusal(400, "the configuration is empty")
         extra = await validations.call(_settings, site, text)
-        if extra and not rm_id and extra != (await running(None))["extra"]:
+        if extra and not rm_id and extra != (await running(None)).extra:
             raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
         await validations.call(asyncio.to_thread, _change, site, rm_id, text, extra)
         answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}

@@ -8,9 +8,10 @@ import pytest
 from tree_side import tree
 
 from quadriga.core.model.partition import Partition
-from quadriga.core.model.queue import Queue, first_of
+from quadriga.core.model.queue import Queue
 from quadriga.core.ordering import scores
 from quadriga.core.resources.shapes import Requirements
+from quadriga.core.resources.tied import first_of
 from quadriga.si import NodeInfo
 from quadriga.sim.scripted.script import Script
 
@@ -65,15 +66,16 @@ def fresh_ranks(partition: Partition) -> None:
             assert queue.make_rank() == known, queue.path
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
-    """Queues and nodes come, pods end, asks are withdrawn; there are asks of two types and sizes."""
+@pytest.mark.parametrize(("seed", "sizes"), [(0, 2), (1, 2), (2, 60), (3, 60)])
+def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int, sizes: int) -> None:
+    """Queues and nodes come, pods end, asks are withdrawn; there are asks of two types and of some sizes or many.
+    With many, some queues are first for only a part of what nodes have room for."""
     rng = Random(seed)
     leaves = [f"q{at}" for at in rng.sample(range(100), 40)]
     some = [f"{leaf}, resources: {{guaranteed: {{vcore: 4m}}}}" for leaf in leaves[:8]]
     script = Script(tree(*some, *leaves[8:]), extra={"scheduler.disableReservation": "true"})
     partition = script.scheduler.partition()
-    asked, placed = 0, 0
+    asked = placed = gathered = 0
     for leaf in leaves:
         script.app(leaf, f"root.{leaf}")
     for step in range(100):
@@ -83,7 +85,7 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
         elif what < 0.55:
             for leaf in rng.sample(leaves, rng.randint(1, 20)):
                 asked += 1
-                size = {"vcore": rng.choice((1, 1, 2)), "memory": rng.randint(1, 2)}
+                size = {"vcore": rng.choice((1, 1, 2)), "memory": rng.randint(1, sizes)}
                 script.ask(leaf, f"{leaf}-{asked}", **size)
         elif what < 0.6 and asked:
             leaf = rng.choice(leaves)
@@ -93,6 +95,8 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
             root = partition.root
             partition.renew_shares()
             demand = root.demand & partition.node_index.feasible
+            if rng.random() < 0.3:  # some sizes for which no node has room
+                demand &= ~sum(1 << rng.randrange(4 * sizes) for _ in range(sizes))
             waiting: list[Queue] = [q for q in root.children.values() if q.demand & demand]
             if not waiting:
                 break
@@ -100,6 +104,7 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
                 queue.rank or queue.make_rank()
             first = sorted_first(waiting)
             assert root.best(demand) is first  # type: ignore[attr-defined]
+            gathered += root._gathered.bits.bit_count()  # type: ignore[attr-defined]
             placed += sum(line.startswith("new ") for line in script.schedule(1))
             fresh_ranks(partition)
         if what > 0.9:
@@ -107,6 +112,7 @@ def test_5_4_tied_queues_are_served_as_if_all_were_compared(seed: int) -> None:
             for each in rng.sample(running, min(3, len(running))):
                 script.release(each.ask.app.app_id, each.uuid)
     assert placed > 50
+    assert (gathered > 0) is (sizes > 2)
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])

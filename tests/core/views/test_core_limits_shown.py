@@ -11,7 +11,7 @@ from tree_side import below, limits, tree
 
 from quadriga.core.config import load
 from quadriga.core.model.account import Holding
-from quadriga.core.runtime.stepwise import finish
+from quadriga.core.runtime.stepwise import STEP, finish, sorted_in_steps
 from quadriga.core.steps import limits as shown
 from quadriga.sim.scripted.script import Script
 
@@ -185,3 +185,11 @@ def test_5_11_a_node_is_asked_for_when_a_round_has_tried_it_and_not_before() -> 
     script.release_ask("a", "l")
     script.schedule()
     assert script.advance(1) == ["FAILED b/m"]
+
+
+def test_d344_thousands_of_names_are_put_in_order_in_steps() -> None:
+    names = [f"app-{number * 7919 % 9001}" for number in range(9001)]
+    steps = sorted_in_steps(names)
+    assert sum(1 for _ in steps) > 9001 // STEP
+    assert finish(sorted_in_steps(names)) == sorted(names)
+    assert finish(sorted_in_steps([])) == []

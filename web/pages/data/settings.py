@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.views import as_yaml
-from quadriga.core.views.configuration import configuration_object
+from quadriga.core.views.configuration import configured
 from quadriga.core.views.placement import rule_objects
 from quadriga.web.pages.data.lookup import partition_of
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
-    """The configuration of the partition's resource manager. ``configuration`` is data, not yet YAML."""
+    """The configuration of the partition's resource manager; ``configuration`` is not yet an object."""
     found = partition_of(scheduler, partition)
     return {
         "partition": found.key,
         "resourceManager": found.rm.rm_id,
         "rules": rule_objects(found),
-        "configuration": configuration_object(found.rm),
+        "configuration": configured(found.rm),
     }
 
 
 def finish_configuration(taken: dict[str, Any]) -> dict[str, Any]:
-    """The same with ``yaml`` in place of the data. This takes long if there are many queues."""
+    """The same with ``yaml`` in its place. This takes long if there are many queues."""
     found = dict(taken)
-    data = found.pop("configuration")
+    data = found.pop("configuration").as_object()
     partitions = json.dumps(data["partitions"])
     return {
         **found,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.runtime.stepwise import Steps
+from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.web.pages.data.lookup import partition_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.model.account import Account, Holding
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
 
 KINDS: Final = ("users", "groups")
 #: The columns that the list can be sorted by; equal ones are sorted by name.
@@ -46,9 +47,11 @@ def user_rows(
     found = partition_of(scheduler, partition)
     groups = kind == "groups"
     piece = text.casefold()
-    names = [
-        name for name in limits.names(found, groups=groups) if not piece or piece in name.casefold()
-    ]
+    limited = yield from limits.limited_in_steps(found, groups=groups)
+    names: list[str] = []
+    for some in chunks((yield from limits.names_in_steps(found, limited, groups=groups))):
+        names += [name for name in some if not piece or piece in name.casefold()]
+        yield
     accounts = found.groups if groups else found.users
     whole = {index: size for index, size in enumerate(found.capacity) if size}
     page, rows = slice(offset, offset + limit), []
@@ -60,7 +63,7 @@ def user_rows(
         )
     for name in shown:
         with suppress(KeyError):  # it has gone meanwhile
-            rows.append((yield from _row(found, name, groups)))
+            rows.append((yield from _row(found, name, groups, limited)))
         yield
     return {
         "partition": found.key,
@@ -82,8 +85,10 @@ def _key(account: Account | None, key: str, whole: Mapping[int, int]) -> float:
     return share(map(sum, zip(*(ledger.usage for ledger in held), strict=True)), whole)
 
 
-def _row(partition: Partition, name: str, group: bool) -> Steps[dict[str, Any]]:
-    holding = yield from limits.holding_in_steps(partition, name, group=group)
+def _row(
+    partition: Partition, name: str, group: bool, limited: Mapping[str, list[Queue]]
+) -> Steps[dict[str, Any]]:
+    holding = yield from limits.holding_in_steps(partition, name, group=group, limited=limited)
     account = (partition.groups if group else partition.users).get(name)
     bound = {}
     if account is not None and not group:
