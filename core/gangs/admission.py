@@ -129,14 +129,13 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     if own.state in gang_fsm.KEEPS_NODES:
         return False  # it is tried again when its plan says so
     shape, more = plan.lacks[0]
-    if plan.crowded:  # any node with more room for any member may help
-        wanted = tuple(
-            [RoomWanted(each, 1, True) for each in dict.fromkeys(group.shape for group in members)]
-        )
+    if plan.crowded:  # any node with more for any member may help
+        shapes = dict.fromkeys(group.shape for group in members)
+        wanted = tuple([RoomWanted(each, 1, gained=True, mixed=True) for each in shapes])
     elif own.local:  # nodes of one domain must have more
-        wanted = (RoomWanted(shape, more, True),)
+        wanted = (RoomWanted(shape, more, gained=True),)
     else:
-        wanted = (RoomWanted(shape, partition.node_index.room(shape) + more, False),)
+        wanted = (RoomWanted(shape, partition.node_index.room(shape) + more, gained=False),)
     partition.node_index.await_room(app, _alike(app, members), wanted)
     return False
 

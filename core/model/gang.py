@@ -135,11 +135,13 @@ def whole_seconds(text: str) -> int:
 
 class RoomWanted(NamedTuple):
     """Room for this number of asks of a shape: on all nodes, or, if it is to be ``gained``, what nodes have more
-    than they had when the gang failed."""
+    than they had when the gang failed. ``mixed``: members of other shapes want the same nodes, so any larger
+    amount on a node that has room for one counts."""
 
     shape: Shape
     number: int
     gained: bool
+    mixed: bool = False
 
 
 class Line(Ranking):

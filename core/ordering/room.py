@@ -85,75 +85,105 @@ _MOST_CHANGED: Final = 4096
 _NEVER: Final = 1 << 62
 
 
+#: what a node has for asks of one shape, however long they run, and for those that end before the planned start
+_Measured = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 class _Gain:
-    """What single nodes have gained since a line failed, in asks of its shape."""
+    """What single nodes have gained since a line failed."""
 
     __slots__ = ("_lends", "_more", "_of_node", "gained")
 
     def __init__(self, shape: Shape, more: int) -> None:
         self._more = more
-        #: lent room counts as gained, wherever it may not have counted before
+        #: lent room counts as gained, as it may not have been lent before
         self._lends = shape.runtime > 0
-        #: the room of each node that has changed, when the line failed, and what it has gained since
-        self._of_node: dict[Node, tuple[int, int]] = {}
+        #: what each node that has changed had when the line failed, and what it has gained since
+        self._of_node: dict[Node, tuple[tuple[int, ...], int]] = {}
         self.gained = 0
 
     @property
     def is_enough(self) -> bool:
         return self.gained >= self._more or len(self._of_node) > _MOST_CHANGED
 
-    def change(self, node: Node, before: tuple[int, int], after: tuple[int, int]) -> None:
+    def change(self, node: Node, before: _Measured, after: _Measured) -> None:
         first, counted = self._of_node.get(node) or (before[0], 0)
-        gained = max(0, after[0] + (after[1] if self._lends else 0) - first)
+        gained = sum(
+            [max(0, now - was) for now, was in zip(after[self._lends], first, strict=True)]
+        )
         self._of_node[node] = first, gained
         self.gained += gained - counted
 
     def remove(self, node: Node) -> None:
-        _, counted = self._of_node.pop(node, (0, 0))
+        _, counted = self._of_node.pop(node, ((), 0))
         self.gained -= counted
 
 
 class _Count:
     """The room for asks of this size, and the lines that wait for more: with the number that they need, or until
-    nodes have gained."""
+    nodes have gained. ``mixed``: the amounts are looked at instead, of nodes with room for one."""
 
-    __slots__ = ("gains", "least", "lent", "of_node", "shape", "synced", "total", "waiting")
+    __slots__ = (
+        "_amounts",
+        "_nothing",
+        "gains",
+        "least",
+        "most",
+        "of_node",
+        "shape",
+        "synced",
+        "total",
+        "waiting",
+    )
 
-    def __init__(self, shape: Shape, nodes: Iterable[Node], synced: int) -> None:
+    def __init__(self, shape: Shape, mixed: bool, nodes: Iterable[Node], synced: int) -> None:
         self.shape = shape
         #: how much of what nodes lost is counted
         self.synced = synced
         self.waiting: dict[tuple[Line, Shape], int] = {}
         self.gains: dict[tuple[Line, Shape], _Gain] = {}
         self.least = _NEVER
-        self.of_node = {node: _rooms(node, shape) for node in nodes}
-        self.total = sum(for_all for for_all, _ in self.of_node.values())
-        #: further ones if they end before the planned start
-        self.lent = sum(lent for _, lent in self.of_node.values())
+        units = [at for of, _, _ in shape.shares for at in of.positions]
+        self._amounts = [*(at for at, _ in shape.need), *units] if mixed else []
+        self._nothing = (0,) * len(self._amounts or (shape,))
+        self.of_node = {node: self._measure(node) for node in nodes}
+        self.total = sum([for_all[0] for for_all, _ in self.of_node.values()])
+        #: with further ones if they end before the planned start
+        self.most = sum([most[0] for _, most in self.of_node.values()])
+
+    def _measure(self, node: Node) -> _Measured:
+        for_all, lent = _rooms(node, self.shape)
+        if not self._amounts:
+            return (for_all,), (for_all + lent,)
+        free, beside = node.available, node.beside
+        most = tuple([free[at] for at in self._amounts]) if for_all + lent else self._nothing
+        if beside is None or self.shape.required_node:
+            return most, most
+        kept = [min(free[at], beside[at]) for at in self._amounts]
+        return (tuple(kept) if for_all else self._nothing), most
 
     def count(self, node: Node) -> None:
         """Count the node anew."""
-        before = self.of_node.get(node, (0, 0))
-        after = self.of_node[node] = _rooms(node, self.shape)
-        self.total += after[0] - before[0]
-        self.lent += after[1] - before[1]
+        before = self.of_node.get(node) or (self._nothing, self._nothing)
+        after = self.of_node[node] = self._measure(node)
+        self.total += after[0][0] - before[0][0]
+        self.most += after[1][0] - before[1][0]
         for gain in self.gains.values():
             gain.change(node, before, after)
 
     def remove(self, node: Node) -> None:
-        for_all, lent = self.of_node.pop(node, (0, 0))
-        self.total -= for_all
-        self.lent -= lent
+        for_all, most = self.of_node.pop(node, None) or (self._nothing, self._nothing)
+        self.total -= for_all[0]
+        self.most -= most[0]
         for gain in self.gains.values():
             gain.remove(node)
 
     def reached(self, longest: int) -> list[Line]:
         """The lines that wait no longer."""
         found = [line for (line, _), gain in self.gains.items() if gain.is_enough]
-        most = self.total + self.lent
-        if most >= self.least:
+        if self.most >= self.least:
             for (line, shape), number in self.waiting.items():
-                if number <= (most if 0 < shape.runtime <= longest else self.total):
+                if number <= (self.most if 0 < shape.runtime <= longest else self.total):
                     found.append(line)
         return found
 
@@ -176,7 +206,7 @@ class RoomWatch:
     __slots__ = ("_lines", "_lost", "counts", "tried")
 
     def __init__(self) -> None:
-        self.counts: dict[tuple[Need, str], _Count] = {}
+        self.counts: dict[tuple[Need, str, bool], _Count] = {}
         #: nodes that lost room; it is counted when it matters
         self._lost: list[Node] = []
         self._lines: dict[Hashable, Line] = {}
@@ -206,11 +236,11 @@ class RoomWatch:
 
     def _open(self, line: Line, nodes: Iterable[Node]) -> None:
         """The line waits from now on, as one line with another that waits for the same."""
-        for shape, number, gained in line.key[2]:
-            key = shape.need, shape.required_node
+        for shape, number, gained, mixed in line.key[2]:
+            key = shape.need, shape.required_node, mixed
             count = self.counts.get(key)
             if count is None:
-                count = self.counts[key] = _Count(shape, nodes, len(self._lost))
+                count = self.counts[key] = _Count(shape, mixed, nodes, len(self._lost))
             if gained:
                 count.sync(self._lost)
                 count.gains[line, shape] = _Gain(shape, number)
@@ -219,9 +249,9 @@ class RoomWatch:
                 count.least = min(count.waiting.values())
         kept = self._lines[line.key] = self._merged(line, self._lines.get(line.key))
         if kept is not line:  # it would fail now, too
-            for shape, number, gained in line.key[2]:
+            for shape, number, gained, mixed in line.key[2]:
                 if gained:
-                    gains = self.counts[shape.need, shape.required_node].gains
+                    gains = self.counts[shape.need, shape.required_node, mixed].gains
                     gains[kept, shape] = _Gain(shape, number)
 
     def _merged(self, line: Line, other: Line | None) -> Line:
@@ -301,8 +331,8 @@ class RoomWatch:
             self._stop_counting(line)
 
     def _stop_counting(self, line: Line) -> None:
-        for shape, _, gained in line.key[2]:
-            key = shape.need, shape.required_node
+        for shape, _, gained, mixed in line.key[2]:
+            key = shape.need, shape.required_node, mixed
             count = self.counts.get(key)
             if count is None or (line, shape) not in (count.gains if gained else count.waiting):
                 continue

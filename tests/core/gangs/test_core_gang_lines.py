@@ -124,6 +124,35 @@ def test_the_next_gang_of_a_line_is_tried_if_the_first_does_not_wait_again() -> 
         assert len(news(script.schedule())) == 1
 
 
+def test_q2_a_gang_of_two_sizes_starts_when_one_node_gains_what_another_lost() -> None:
+    """There is room for fewer members of the second size than when it failed, but not for want of nodes."""
+    script = scripted(queues("default"), options=OPTIONS)
+    for name, vcore, memory in (("n0", 2, 2), ("n1", 3, 1), ("n2", 4, 6)):
+        script.node(name, vcore=vcore, memory=memory)
+    script.app("g", gang={"vcore": 9, "memory": 5})
+    members = [f"a{at}" for at in range(4)]
+    script.ask("g", *members, group="a", placeholder=True, vcore=2, memory=1)
+    script.ask("g", "b", group="b", placeholder=True, vcore=1, memory=1)
+    assert news(script.schedule()) == []
+    launch(script, "s", "k", vcore=2, memory=3)
+    for name in ("n3", "n4"):
+        script.node(name, vcore=2, memory=1)
+    assert len(news(script.schedule())) == 5
+
+
+def test_q2_a_gang_of_two_sizes_starts_when_a_node_gains_less_than_a_member() -> None:
+    """The node has room for no more members of either size than before, but for one of each."""
+    script = scripted(queues("default"), options=OPTIONS)
+    script.node("n", vcore=5, memory=3)
+    launch(script, "s", "k", vcore=0, memory=1)
+    script.app("g", gang={"vcore": 4, "memory": 3})
+    script.ask("g", "a", group="a", placeholder=True, vcore=2, memory=1)
+    script.ask("g", "b", group="b", placeholder=True, vcore=2, memory=2)
+    assert news(script.schedule()) == []
+    script.release("s", "k-0")
+    assert len(news(script.schedule())) == 2
+
+
 def test_2_2_gangs_in_one_line_follow_another_sort_policy_of_their_queue() -> None:
     """The keys of two policies cannot be compared."""
     script = scripted(CONFIG, nodes=("n0",), options=OPTIONS, vcore=4)
