@@ -172,7 +172,7 @@ class _Count:
             gain.change(node, before, after)
 
     def remove(self, node: Node) -> None:
-        for_all, most = self.of_node.pop(node, None) or (self._nothing, self._nothing)
+        for_all, most = self.of_node.pop(node, (self._nothing, self._nothing))
         self.total -= for_all[0]
         self.most -= most[0]
         for gain in self.gains.values():
