@@ -263,7 +263,7 @@ class NodeIndex(NodeOrder):
                 feasible |= shape.reserve
         self.feasible = feasible
         if self._room_watch.counts:
-            self._room_watch.gained(node, self._longest)
+            self._room_watch.gained(node, self._longest, self.now)
 
     def plan_undone(self, feasible: int) -> None:
         self._known.searched &= ~feasible
@@ -525,7 +525,7 @@ class NodeIndex(NodeOrder):
         self._room_watch.attempted(app)
 
     def pass_on(self) -> bool:
-        return bool(self._room_watch.tried) and self._room_watch.pass_on()
+        return self._room_watch.waits and self._room_watch.pass_on(self.now)
 
     # -- columns -----------------------------------------------------------------------------
 

@@ -179,13 +179,17 @@ class _Count:
             gain.remove(node)
 
     def reached(self, longest: int) -> list[Line]:
-        """The lines that wait no longer."""
-        found = [line for (line, _), gain in self.gains.items() if gain.is_enough]
+        """The lines whose number is reached."""
+        found = []
         if self.most >= self.least:
             for (line, shape), number in self.waiting.items():
                 if number <= (self.most if 0 < shape.runtime <= longest else self.total):
                     found.append(line)
         return found
+
+    def gained(self) -> list[Line]:
+        """The lines for which nodes have gained enough."""
+        return [line for (line, _), gain in self.gains.items() if gain.is_enough]
 
     def sync(self, lost: list[Node]) -> None:
         """Count the nodes that lost room."""
@@ -195,6 +199,9 @@ class _Count:
         self.synced = len(lost)
 
 
+#: lines for which nodes have gained enough that are tried at one instant. Their attempts are dear, and after most
+#: releases something has been gained; the others are tried in later rounds
+_MOST_TRIED: Final = 2
 #: nodes that lost room are counted when there are this many of them
 _MOST_LOST: Final = 4096
 
@@ -203,13 +210,16 @@ class RoomWatch:
     """The gangs of a partition that wait for room, by the size of the members that lack it: what they need, and
     the node that they require."""
 
-    __slots__ = ("_lines", "_lost", "counts", "tried")
+    __slots__ = ("_due", "_lines", "_lost", "_now", "_number", "counts", "tried")
 
     def __init__(self) -> None:
         self.counts: dict[tuple[Need, str, bool], _Count] = {}
         #: nodes that lost room; it is counted when it matters
         self._lost: list[Node] = []
         self._lines: dict[Hashable, Line] = {}
+        #: lines for which nodes have gained enough, and how many of them were tried at this instant
+        self._due: dict[Line, None] = {}
+        self._now, self._number = -1, 0
         #: gangs that are to be tried for the lines that they come from
         self.tried: dict[Application, Line] = {}
 
@@ -249,6 +259,7 @@ class RoomWatch:
                 count.least = min(count.waiting.values())
         kept = self._lines[line.key] = self._merged(line, self._lines.get(line.key))
         if kept is not line:  # it would fail now, too
+            self._due.pop(kept, None)
             for shape, number, gained, mixed in line.key[2]:
                 if gained:
                     gains = self.counts[shape.need, shape.required_node, mixed].gains
@@ -277,13 +288,28 @@ class RoomWatch:
         if line is not None:
             self._try_first(line)
 
-    def pass_on(self) -> bool:
-        """Try the next gangs of the lines whose first one is not to be placed any longer. Return whether there
-        is any."""
+    @property
+    def waits(self) -> bool:
+        """Whether `pass_on` may find something."""
+        return bool(self.tried or self._due)
+
+    def pass_on(self, now: int) -> bool:
+        """Try the next gangs of the lines whose first one is not to be placed any longer, and of those that are
+        due. Return whether there is any."""
         gone = [app for app in self.tried if not app.demand & START_GANG]
         for app in gone:
             self.attempted(app)
-        return bool(gone)
+        return self._try_due(now) or bool(gone)
+
+    def _try_due(self, now: int) -> bool:
+        if now != self._now:
+            self._now, self._number = now, 0
+        found = False
+        while self._due and self._number < _MOST_TRIED:
+            self._number += 1
+            self._try_first(next(iter(self._due)))
+            found = True
+        return found
 
     def changed(self, node: Node) -> None:
         """The node has less room, or more that nobody waits for."""
@@ -299,15 +325,19 @@ class RoomWatch:
         for count in self.counts.values():
             count.remove(node)
 
-    def gained(self, node: Node, longest: int) -> None:
+    def gained(self, node: Node, longest: int, now: int) -> None:
         """The node has more room, or takes new allocations again: retry the gangs that may start now. Nodes of
         the planned start are lent for this time (ns)."""
         for count in list(self.counts.values()):
             count.count(node)
-            if count.reached(longest):
+            if count.most >= count.least:
                 count.sync(self._lost)
                 for line in count.reached(longest):
                     self._try_first(line)
+            if count.gained():
+                count.sync(self._lost)
+                self._due.update(dict.fromkeys(count.gained()))
+        self._try_due(now)
 
     def _try_first(self, line: Line) -> None:
         first: Application | None = line.first()
@@ -331,6 +361,7 @@ class RoomWatch:
             self._stop_counting(line)
 
     def _stop_counting(self, line: Line) -> None:
+        self._due.pop(line, None)
         for shape, _, gained, mixed in line.key[2]:
             key = shape.need, shape.required_node, mixed
             count = self.counts.get(key)

@@ -153,6 +153,22 @@ def test_q2_a_gang_of_two_sizes_starts_when_a_node_gains_less_than_a_member() ->
     assert len(news(script.schedule())) == 2
 
 
+def test_q16_few_gangs_of_several_sizes_are_tried_at_one_instant_and_the_others_later() -> None:
+    """Their attempts are dear, so a thousand of them do not hold up a release."""
+    script = scripted(queues("default"), options=OPTIONS)
+    script.node("n", vcore=20, memory=9)
+    launch(script, "s", "k", vcore=0, memory=7)
+    for name, of_a, of_b in (("g0", 1, 2), ("g1", 2, 2), ("g2", 2, 1)):
+        script.app(name, gang={"vcore": of_a + of_b, "memory": 3})
+        script.ask(name, f"{name}-a", group="a", placeholder=True, vcore=of_a, memory=1)
+        script.ask(name, f"{name}-b", group="b", placeholder=True, vcore=of_b, memory=2)
+    assert news(script.schedule()) == []
+    script.release("s", "k-0")
+    assert len(news(script.schedule())) == 4
+    script.advance(1)
+    assert len(news(script.schedule())) == 2
+
+
 def test_2_2_gangs_in_one_line_follow_another_sort_policy_of_their_queue() -> None:
     """The keys of two policies cannot be compared."""
     script = scripted(CONFIG, nodes=("n0",), options=OPTIONS, vcore=4)
