@@ -239,11 +239,7 @@ def waiting_gangs(gangs: int) -> Iterator[int]:
     scheduler.apply(wanted, 0)
     scheduler.apply(request, 0)
     scheduler.schedule(0)
-    for each in held[:TURNS]:
-        with Clock() as clock:
-            scheduler.apply(_release(each), 0)
-            scheduler.schedule(0)
-        yield clock.spent
+    yield from _releases(scheduler, held, Clock)
 
 
 def task_groups(groups: int) -> Iterator[int]:
@@ -345,11 +341,7 @@ def sizes_short_of_limit(number: int) -> Iterator[int]:
         _ask(request, "app-0", f"size-{at}", vcore=19_500, memory=1 + at)
     scheduler.apply(request, 0)
     scheduler.schedule(0)
-    for each in held[:TURNS]:
-        with Opcodes() as opcodes:
-            scheduler.apply(_release(each), 0)
-            scheduler.schedule(0)
-        yield opcodes.spent
+    yield from _releases(scheduler, held, Opcodes)
 
 
 def new_sizes(queues: int) -> Iterator[int]:
@@ -522,12 +514,18 @@ def _release(allocation: si.Allocation) -> si.AllocationRequest:
     return request
 
 
-def _replacements(scheduler: Scheduler) -> Iterator[int]:
-    """The instructions of a release with the placement that follows, in a cluster that is full from now on."""
-    held = _allocations(scheduler.schedule(0))
+def _releases(
+    scheduler: Scheduler, held: list[si.Allocation], measure: type[Clock | Opcodes], placed: int = 0
+) -> Iterator[int]:
+    """The cost of a release with the round after it, in which so many pods are placed."""
     for each in held[:TURNS]:
-        with Opcodes() as opcodes:
+        with measure() as measured:
             scheduler.apply(_release(each), 0)
             outputs = scheduler.schedule(0)
-        assert allocations_in(outputs) == 1
-        yield opcodes.spent
+        assert allocations_in(outputs) == placed
+        yield measured.spent
+
+
+def _replacements(scheduler: Scheduler) -> Iterator[int]:
+    """The instructions of a release with the placement that follows, in a cluster that is full from now on."""
+    return _releases(scheduler, _allocations(scheduler.schedule(0)), Opcodes, placed=1)

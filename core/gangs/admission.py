@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 #: the timer after which a gang may gather, and that after which the budget allows it again
 _GATHER_TIMER: Final = "application.gather"
 _BUDGET_TIMER: Final = "partition.gather_budget"
-#: a gang that cannot be gathered, or gave its nodes back, gathers for at least this time (ns) no more
-_REST: Final = 600 * SECOND
 #: at most this many gangs are planned at a time, until one can be
 _MOST_PLANS: Final = 8
 #: where gangs may be protected and none is, it is looked for one this often (ns) at least
@@ -313,8 +311,8 @@ def _await_due(kernel: Kernel, app: Application) -> None:
 
 
 def _rest(kernel: Kernel, app: Application) -> None:
-    """Let the gang not be protected for as long as its patience, at least for ten minutes."""
-    app.gang.rests_until = kernel.now + max(_REST, app.gang.patience)
+    """Let others be protected before the gang."""
+    app.gang.rest(kernel.now)
     _await_due(kernel, app)
 
 

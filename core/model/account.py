@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.gather_budget import GatherBudget
+    from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import LeafQueue, Queue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Level
@@ -106,6 +107,18 @@ class QuotaPlan:
         return self.like(shape) or self.lends(shape, now) or self.leaves(shape.need)
 
 
+def with_room(
+    quota: Queue | Ledger, partition: Partition, limits: tuple[tuple[int, int], ...], used: Totals
+) -> list[Shape]:
+    """The shapes that a quota or a limit was short of and has room for now, after one look at all of them."""
+    if not quota.short_of:
+        return []
+    fitting = partition.node_index.may_fit(left_of(limits, used)) & quota.short_bits
+    if not fitting:
+        return []
+    return [each for each in quota.short_of if each.allocate & fitting and quota.has_room(each)]
+
+
 class Ledger:
     """One account in one queue: its usage there and below, and its limit if it has one.
 
@@ -185,7 +198,7 @@ class Ledger:
         """The ledger got resources back: unblock the shapes that may have room now."""
         if self.plan is not None:
             self.plan.stale = True
-        for shape in self._with_room():
+        for shape in with_room(self, self.queue.partition, self.resources, self.usage):
             self.queue.partition.waiting.reopened[self, shape] = None
             self.forget(shape)
         if self.gated:
@@ -193,16 +206,6 @@ class Ledger:
             self.gated.clear()
             for app in gangs:
                 app.gang.try_again()
-
-    def _with_room(self) -> list[Shape]:
-        """The shapes that it was short of and has room for, after one look at all."""
-        if not self.short_of:
-            return []
-        fitting = self.queue.partition.node_index.may_fit(left_of(self.resources, self.usage))
-        if not fitting & self.short_bits:
-            return []
-        able = [shape for shape in self.short_of if shape.allocate & fitting]
-        return list(filter(self.has_room, able))
 
     def forget(self, shape: Shape) -> None:
         """Unblock the levels that were blocked because of this shape."""

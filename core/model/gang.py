@@ -124,6 +124,8 @@ def some(names: Sequence[str]) -> str:
 
 #: how often the budget of a gang that never gives up before is looked at (ns)
 _PATIENCE: Final = 600 * SECOND
+#: what has no planned start, or gave up one, is not protected again for at least this time (ns)
+REST: Final = 600 * SECOND
 
 
 def whole_seconds(text: str) -> int:
@@ -400,6 +402,10 @@ class Gang:
             if not own:
                 del self.real_groups[name]
             self.too_large.pop(group, None)
+
+    def rest(self, now: int) -> None:
+        """Let others be protected first for as long as its patience, at least for ten minutes (Q10)."""
+        self.rests_until = now + max(REST, self.patience)
 
     def try_again(self) -> None:
         """What it lacked may have come back: its asks wait to be placed again."""

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
-from quadriga.core.model.account import Limit
+from quadriga.core.model.account import Limit, with_room
 from quadriga.core.resources.demand import EVERY_BIT, MAX_COMPARED, Key, Level, bits_of
 from quadriga.core.resources.shapes import Shape
 from quadriga.core.resources.tied import FirstOfTied, Gathered, Siblings, Tied, first_of
-from quadriga.core.resources.vectors import Totals, left_of
+from quadriga.core.resources.vectors import Totals
 from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
@@ -312,16 +312,12 @@ class Queue(Level):
         """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
         if self.plan is not None:
             self.plan.stale = True
-        if self.short_of:
-            may_fit = self.partition.node_index.may_fit(left_of(self.limits, self.allocated))
-            fitting = may_fit & self.short_bits
-            able = [shape for shape in self.short_of if shape.allocate & fitting] if fitting else ()
-            for shape in filter(self.has_room, able):
-                del self.short_of[shape]
-                self.short_bits &= ~shape.allocate
-                self._mark_changed(shape)
-                if not self._closed:
-                    self.unblock(shape.quota)
+        for shape in with_room(self, self.partition, self.limits, self.allocated):
+            del self.short_of[shape]
+            self.short_bits &= ~shape.allocate
+            self._mark_changed(shape)
+            if not self._closed:
+                self.unblock(shape.quota)
         if self.above_guarantee:
             self.shrunk()
         if self.gated:
@@ -495,11 +491,13 @@ class ParentQueue(Queue):
         few = self.few
         if few is not None:
             return first_of([child for child in few if child.demand & demand])
+        ranking: Siblings | None = None
         if not demand & (demand - 1):
-            best = self.waiting[demand].best()
-            return self._first_of((best,)) if isinstance(best, Tied) else best
-        if demand.bit_count() > MAX_COMPARED and self._gathered.gather(demand, self.waiting):
-            best = self._gathered.best()
+            ranking = self.waiting[demand]
+        elif demand.bit_count() > MAX_COMPARED and self._gathered.gather(demand, self.waiting):
+            ranking = self._gathered
+        if ranking is not None:
+            best = ranking.best()
             return self._first_of((best,)) if isinstance(best, Tied) else best
         if demand.bit_count() >= len(self.children):
             return first_of([child for child in self.children.values() if child.demand & demand])

@@ -7,8 +7,8 @@ and is not looked at. Where room in all does not tell, because members of severa
 want one domain, the gang waits until nodes have gained room: each against what it had when the gang failed, so
 that what other nodes lost meanwhile does not hide it.
 
-Gangs that are alike and have failed with the same room wait in one line, so that room costs one attempt
-however many they are. The first in order is tried; the others only after it, if it does not wait again (D322).
+Gangs that are alike and wait for the same wait in one line, so that room costs one attempt however many they
+are. The first in order is tried; the others only after it, if it does not wait again (D322).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.account import Ledger, QuotaPlan
+from quadriga.core.model.gang import REST
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED, GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.reservation import WHOLE
@@ -42,9 +43,8 @@ _TIMER: Final = "partition.planned_start"
 _WAITS_NO_LONGER: Final = "it waits for it no longer"
 NO_PROGRESS: Final = "its planned start came no nearer in all its patience"
 NO_PLAN: Final = "what is not expected to end is in its way"
-#: waiters are looked for this often (ns) at most, and what gave up rests this long at least
+#: waiters are looked for this often (ns) at most
 _LOOK_AGAIN: Final = 60 * SECOND
-_SHORTEST_REST: Final = 600 * SECOND
 #: a round looks at this many applications at most, and goes on later after it has looked at as many nodes
 _MOST_LOOKED_AT: Final = 1_000
 #: a search tries this many waiters of a quota
@@ -97,11 +97,11 @@ def renew(kernel: Kernel, partition: Partition) -> None:
         if quota not in quotas_of(plan.app) or not _waits(plan):
             _give_up(quota, plan, _WAITS_NO_LONGER)
         elif now >= plan.promised + plan.app.gang.patience:
-            _rest(kernel, plan)
+            plan.app.gang.rest(now)
             _give_up(quota, plan, NO_PROGRESS)
         elif (plan.stale or overran) and plan.again <= now:
             if not _find_start(kernel, quota, plan):
-                _rest(kernel, plan)
+                plan.app.gang.rest(now)
                 _give_up(quota, plan, NO_PLAN)
             elif plan.start > start or plan.beside != left:  # others may use more
                 quota.regained()
@@ -151,10 +151,10 @@ def _look(kernel: Kernel, partition: Partition) -> Iterator[bool]:
                     quota.budget.refused = ""
                     partition.rm.observer.quota_planned(quota, plan)
                 else:
-                    _rest(kernel, plan)
+                    plan.app.gang.rest(kernel.now)
                     _drop(quota, plan)
                 break
-            plan.app.gang.rests_until = kernel.now + _SHORTEST_REST
+            plan.app.gang.rests_until = kernel.now + REST
             yield len(partition.nodes) < _MOST_LOOKED_AT
         if not (quota.plan or quota.short_of or quota.gated):
             waiting.short_quotas.pop(quota, None)
@@ -226,11 +226,6 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     due = plan.start if plan.start > now else plan.promised + plan.app.gang.patience
     plan.timer = kernel.timers.start(now, max(0, due - now), _TIMER, partition)
     return min(plan.beside.values(), default=0) >= 0
-
-
-def _rest(kernel: Kernel, plan: QuotaPlan) -> None:
-    """It has no planned start, or that receded for longer than its patience: others have theirs first (Q10)."""
-    plan.app.gang.rests_until = kernel.now + max(_SHORTEST_REST, plan.app.gang.patience)
 
 
 def _give_up(quota: Quota, plan: QuotaPlan, reason: str) -> None:
