@@ -33,7 +33,8 @@ def gang_gathers(log: EventLog, app: Application) -> None:
     assert plan is not None
     parts = own.outstanding - plan.missing, own.outstanding, plan.words(log.kernel.now)
     form = "Gang starts to gather: %s of %s members fit now, %s, %s"
-    log.enter(_of_gang(log, app, (form, *parts, app.partition.gather_budget.words)))
+    left = app.partition.gather_budget.words(own.is_told)
+    log.enter(_of_gang(log, app, (form, *parts, left)))
 
 
 def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
@@ -49,7 +50,7 @@ def quota_planned(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan) -> None
     assert quota.budget is not None
     left = spelled(max(0, plan.start - log.kernel.now))
     form = "Start is planned in %s, and until then %s is kept, %s"
-    log.enter(_of_gang(log, plan.app, (form, left, _owner(quota), quota.budget.words)))
+    log.enter(_of_gang(log, plan.app, (form, left, _owner(quota), quota.budget.words())))
 
 
 def quota_given_up(log: EventLog, quota: Queue | Ledger, plan: QuotaPlan, reason: str) -> None:

@@ -108,14 +108,11 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
     holders: tuple[Holder, ...] = ()
     until = ""
     gathers = own.state in gang_fsm.KEEPS_NODES
+    budget_left = partition.gather_budget.words(own.is_told)
     if own.waiting_since >= 0 and own.lacks in (NODES, "") and not (own.refused or gathers):
         left = own.may_gather_from - now
         when = f"in {spelled(left)}" if left > 0 else "when its turn comes"
-        yield Check(
-            "planned start",
-            True,
-            f"its start may be planned {when}, {app.partition.gather_budget.words}",
-        )
+        yield Check("planned start", True, f"its start may be planned {when}, {budget_left}")
     if ready < outstanding:
         said = f"{ready} of {outstanding} members of the gang could start now"
         said += ", and they are placed together or not at all"
@@ -126,16 +123,14 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
             )
         plan = partition.node_index.planned
         if plan is not None and plan.app is app:
-            said += f"; {plan.words(now)}, {app.partition.gather_budget.words}"
+            said += f"; {plan.words(now)}, {budget_left}"
         elif plan is not None:
             said += (
                 f"; the start of the gang {plan.app.app_id} is planned on {len(plan.needs)} nodes"
             )
             holders = (Holder(plan.app.app_id, amount=len(plan.needs)),)
         if own.refused:
-            said += (
-                f"; it has waited long enough to keep nodes, {app.partition.gather_budget.words}"
-            )
+            said += f"; it has waited long enough to keep nodes, {partition.gather_budget.words()}"
     elif own.lacks == PREDICATES:
         said = "the resource manager's predicates refused a member of the gang on every node"
         until = "the predicates have to accept a node for each member of its gang"

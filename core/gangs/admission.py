@@ -333,7 +333,7 @@ def gather_due(kernel: Kernel, app: Application) -> None:
     own, waiting = app.gang, app.partition.waiting
     own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
     if waiting.protected is None:
-        if app.partition.gather_budget.spent(kernel.now):
+        if app.partition.gather_budget.spent(kernel.now, app.gang.is_told):
             _refuse(kernel, app)
         else:
             waiting.protect_from = 0
@@ -368,13 +368,16 @@ def short_for_long(kernel: Kernel, app: Application) -> None:
 def _choose(kernel: Kernel, partition: Partition) -> None:
     """Protect the first gang that has waited long enough and can be planned (Q9). A gang that has given up comes
     after those that have done so less often."""
-    waiting, now = partition.waiting, kernel.now
+    waiting, now, budget = partition.waiting, kernel.now, partition.gather_budget
     waiting.protect_from = FOREVER
     due = [app for app in waiting.gangs if app.gang.may_gather_from <= now]
-    if due and partition.gather_budget.spent(now):
+    spent = bool(due) and budget.spent(now)
+    if spent:
+        told = set() if budget.spent(now, told=True) else {a for a in due if a.gang.is_told}
         for app in due:
-            _refuse(kernel, app)
-        return
+            if app not in told:
+                _refuse(kernel, app)
+        due = [app for app in due if app in told]
     if due:
         waiting.protect_from = now + _LOOK_AGAIN
     if not due or short_gangs.is_any_short(partition):
@@ -387,7 +390,9 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
         if first is None:
             return
         plan = planned_start.find(kernel, first)
-        if plan is not None:
+        if plan is not None and spent and not plan.is_told:
+            _refuse(kernel, first)
+        elif plan is not None:
             _protect(kernel, first, plan)
             return
         _rest(kernel, first)
@@ -399,8 +404,11 @@ def _refuse(kernel: Kernel, app: Application) -> None:
     if not app.gang.refused and _is_candidate(app):
         app.gang.refused = True
         budget.counts[REFUSED] += 1
-    if budget.timer is None:
-        left = budget.again(kernel.now) - kernel.now
+    again = budget.again(kernel.now, app.gang.is_told)
+    if budget.timer is None or budget.timer.when > again:
+        if budget.timer is not None:
+            budget.timer.cancel()
+        left = again - kernel.now
         budget.timer = kernel.timers.start(kernel.now, left, _BUDGET_TIMER, app.partition)
 
 
@@ -505,7 +513,8 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     replan(kernel, own.partition)
     if own.state in gang_fsm.KEEPS_NODES:
-        why = _SPENT if own.partition.gather_budget.spent(kernel.now) else quota_plans.NO_PROGRESS
+        spent = own.partition.gather_budget.spent(kernel.now, own.is_told)
+        why = _SPENT if spent else quota_plans.NO_PROGRESS
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         plan = own.partition.node_index.planned
         if plan is not None:  # where it goes on, for the next time

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.base.times import SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
+from quadriga.core.model.run_times import GIVEN
 from quadriga.core.model.waiting import FOREVER
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
@@ -232,6 +233,11 @@ class PlannedStart:
             if self.app.queue.properties.gang_gather_preempt:
                 said += " and are preempted when it could start then"
         return said
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it depends on told ends alone."""
+        return self.sources.keys() <= GIVEN
 
     def lends(self, shape: Shape, now: int) -> bool:
         """Whether an allocation of the shape is expected to end before the start."""
@@ -507,6 +513,16 @@ class Gang:
             and group.kind.placeholder is not self.over
             and not (self.timed_out and group.head.terms.originator)
         ]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the run time of each member is told, and its planned start, if it has one, depends on told ends
+        alone."""
+        plan = self.partition.node_index.planned
+        if plan is not None and plan.app is self.application and not plan.is_told:
+            return False
+        expected = map(self.partition.run_times.of, [group.head for group in self.members])
+        return all(each is not None and each.source in GIVEN for each in expected)
 
     @property
     def has_all_asks(self) -> bool:

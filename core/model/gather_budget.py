@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.timer import Timer
     from quadriga.core.resources.vectors import Totals
 
 #: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
@@ -21,6 +22,9 @@ _PART: Final = WINDOW // 42
 
 #: an allocation that has run this long (ns), and twice as long as any that has ended, has no end
 _MAY_BE_ENDLESS: Final = 86_400 * SECOND
+
+#: it is this many times as large for a gang that tells its run time, if told ends alone decide when it starts
+_TOLD_TIMES: Final = 4
 
 #: what is counted: gangs that began to gather, that started, that gave their nodes back, and that were
 #: due while the budget was spent
@@ -107,7 +111,7 @@ class GatherBudget:
         #: the longest run (ns) of an allocation that has ended
         self.longest_run = 0
         #: runs while gangs wait for the budget
-        self.timer: object | None = None
+        self.timer: Timer | None = None
 
     # -- charging ------------------------------------------------------------------------------------
 
@@ -186,40 +190,40 @@ class GatherBudget:
 
     # -- what is left --------------------------------------------------------------------------------
 
-    @property
-    def _allowed(self) -> int:
-        return self._partition.root.properties.gang_gather_budget * WINDOW
+    def _allowed(self, told: bool) -> int:
+        share = self._partition.root.properties.gang_gather_budget
+        return share * WINDOW * (_TOLD_TIMES if told else 1)
 
-    def spent(self, now: int) -> bool:
-        """Whether no gang may begin to gather, and the one that gathers may keep no more nodes."""
+    def spent(self, now: int, told: bool = False) -> bool:
+        """Whether no gang may begin to gather, and the one that gathers may keep no more nodes. ``told``: for a gang
+        that tells its run time, whose start depends on told ends alone."""
         if self._rate:
             self._settle()
         parts, first = self._parts, (now - WINDOW) // _PART
         while parts and parts[0][0] < first:
             self._recent -= parts.popleft()[1]
-        self.is_spent = self._recent > self._allowed or not self._allowed
+        allowed = self._allowed(told)
+        self.is_spent = self._recent > allowed or not allowed
         return self.is_spent
 
-    def again(self, now: int) -> int:
+    def again(self, now: int, told: bool = False) -> int:
         """The instant (ns) at which a spent budget allows a gang to gather, if nothing more is charged."""
-        recent = self._recent
+        recent, allowed = self._recent, self._allowed(told)
         for part, amount in self._parts:
             recent -= amount
-            if recent <= self._allowed:
+            if recent <= allowed:
                 return max(now + 60 * SECOND, (part + 1) * _PART + WINDOW)
         return now + WINDOW
 
-    @property
-    def left(self) -> int:
+    def left(self, told: bool = False) -> int:
         """The time (ns) of the whole partition that may still be kept idle."""
         first = (self._now - WINDOW) // _PART
         recent = sum(amount for part, amount in self._parts if part >= first)
-        return max(0, self._allowed - recent - self._open) // WHOLE
+        return max(0, self._allowed(told) - recent - self._open) // WHOLE
 
-    @property
-    def words(self) -> str:
+    def words(self, told: bool = False) -> str:
         """What is left, as the end of a sentence."""
-        left = self.left / HOUR
+        left = self.left(told) / HOUR
         if not left:
             return "but the budget for idle capacity is spent"
         return (

@@ -32,6 +32,8 @@ LIMIT: Final = "limit"
 BY_GROUP: Final = "predicted by user, queue and task group"
 BY_USER: Final = "predicted by user"
 BY_QUEUE: Final = "predicted by queue"
+#: those that the user has given
+GIVEN: Final = frozenset({TOLD, LIMIT})
 #: what an order takes where no run time is expected
 MEDIAN: Final = "median of its queue"
 NOTHING: Final = "unknown"

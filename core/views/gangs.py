@@ -29,7 +29,7 @@ def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
         return None
     plan = partition.node_index.planned
     protected = plan is not None and plan.app is app
-    left, waits = partition.gather_budget.left, own.waiting_since >= 0
+    left, waits = partition.gather_budget.left(own.is_told), own.waiting_since >= 0
     due = waits and own.lacks in (NODES, "") and own.may_gather_from <= now
     found: WaitingGangObject = {
         "style": own.style,

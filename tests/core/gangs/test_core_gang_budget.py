@@ -33,8 +33,8 @@ def single(script: Script, name: str, vcore: int, **more: Any) -> list[str]:
     return news(script.schedule())
 
 
-def gang(script: Script, name: str, members: int, vcore: int = 10) -> None:
-    script.app(name, gang={"vcore": members * vcore})
+def gang(script: Script, name: str, members: int, vcore: int = 10, **more: Any) -> None:
+    script.app(name, gang={"vcore": members * vcore}, **more)
     keys = [f"{name}-p{at}" for at in range(members)]
     script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
     script.schedule()
@@ -132,7 +132,7 @@ def test_q10_what_kept_nodes_have_free_is_charged() -> None:
     script.release("a", "a-0")
     wait(script, 1)
     assert hours_kept(script) == pytest.approx(22 / 40)
-    assert budget(script).left / SECOND / HOUR == pytest.approx(WHOLE - 22 / 40)
+    assert budget(script).left() / SECOND / HOUR == pytest.approx(WHOLE - 22 / 40)
     script.release("b", "a-0")
     script.schedule()
     assert len(script.scheduler.application("g").placeholders) == 2
@@ -218,6 +218,25 @@ def test_q10_what_was_spent_is_forgotten_after_the_window() -> None:
         assert script.now < gave_back + WINDOW + 5 * HOUR * SECOND
     assert script.now > gave_back + WINDOW // 2
     assert budget(script).counts["begun"] == 2
+
+
+@pytest.mark.parametrize("others", [{}, {"expected.runtime": f"{5 * HOUR}"}], ids=["", "told"])
+@pytest.mark.parametrize("own", [{}, {"expected.runtime": f"{HOUR}"}], ids=["", "itself told"])
+def test_q10_a_spent_budget_is_larger_where_all_run_times_are_told(
+    own: dict[str, str], others: dict[str, str]
+) -> None:
+    script = spender("0s")
+    while kept(script, "g"):
+        wait(script, 0.1)
+    for at in range(10):
+        if at >= 8:
+            script.release(f"s{at}", "a-0")
+        assert single(script, f"t{at}", 10, tags=others)
+    gang(script, "h", 9, tags=own)
+    wait(script, 1)
+    assert bool(kept(script, "h")) is bool(own and others)
+    assert not kept(script, "g")
+    assert gatherings(script)["refused"] == 2 - kept(script, "h") // 9
 
 
 def test_q10_a_budget_of_nothing_is_never_gathering() -> None:
