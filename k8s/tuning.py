@@ -43,6 +43,10 @@ class Tuning:
     """A write to a pod that takes this many times as long as the quickest recent one is slow."""
     quickest_forgets: int = 64
     """The time of the quickest write grows by this part with each write, so that an old one is forgotten."""
+    slow_forgotten_ns: int = 10 * SECOND
+    """How long (ns) after the last write to a pod it still counts that some were slow."""
+    behind_pause: int = 15
+    """At most this many times as long as a write to a placeholder took no other is begun, while pods are slow."""
     write_pauses_ns: tuple[int, int] = (SECOND, 30 * SECOND)
     """Pause (ns) of the writers of events and conditions after a failure, doubled up to the second one."""
     decoded_slice: int = 20

@@ -95,6 +95,12 @@ class CancelCreate(_Action, frozen=True):
     name: str
 
 
+class CancelDelete(_Action, frozen=True):
+    """The placeholder is gone: do not delete it if the turn of that has not come."""
+
+    uid: str
+
+
 class Annotate(_Action, frozen=True):
     """Set annotations of the pod (K77)."""
 
@@ -167,6 +173,7 @@ Action = (
     | Bind
     | CancelBind
     | CancelCreate
+    | CancelDelete
     | Delete
     | Create
     | Annotate

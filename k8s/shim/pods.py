@@ -18,7 +18,10 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
     """Handle a pod that was added or changed, has terminated or was deleted."""
     uid = pod.metadata.uid
     if change == "DELETED" or pod.ended:
-        _gone(kernel, uid, pod, deleted=change == "DELETED")
+        deleted = change == "DELETED"
+        _gone(kernel, uid, pod, deleted=deleted)
+        if deleted and identity.is_placeholder(pod):
+            kernel.actions.append(actions.CancelDelete(uid))
         return
     if pod.refusal:
         pod = refused.what_counts(kernel, pod)

@@ -7,7 +7,8 @@ sent until that time has passed.
 
 Writes to placeholders come after all of them, with every eighth turn while others wait (Q16). They are at most
 half of the concurrent requests, and fewer while they slow the others down: their number is halved when a write
-to a pod takes three times as long as the quickest recent one, and increased by one when it does not.
+to a pod takes three times as long as the quickest recent one, and increased by one when it does not. If one at a
+time is too many, there are pauses between them. Where no pod was written to for a while, nobody is slowed down.
 See D296.
 """
 
@@ -61,8 +62,12 @@ class Limits:
         #: numbers of requests of the lane ``placeholders``: under way, allowed now, and allowed at most
         self._under_way = 0
         self._allowed = self._half = max(1, inflight // 2)
-        #: how long (ns) the quickest recent write to a pod took
+        #: how long (ns) the quickest recent write to a pod took, and when the last one ended
         self._quickest = 0
+        self._judged = 0
+        #: the pause after a write to a placeholder, as a multiple of its own time, and its end (ns)
+        self._pause = 0
+        self._behind_from = 0
         #: turns of others since the last one of placeholders
         self._since_behind = 0
         #: turns of writes to pods since the last one of the others
@@ -76,14 +81,14 @@ class Limits:
 
     @property
     def pods_wait(self) -> bool:
-        """Whether writes to pods wait for their turn."""
-        return len(self._pods) > 0
+        """Whether writes to pods wait for their turn, or some were slow lately."""
+        return len(self._pods) > 0 or (self._allowed < self._half and not self._is_forgotten())
 
     async def enter(self, lane: Lane = "other") -> int:
         """Wait for a turn and return the time (ns) at which it came. End each one by `leave`."""
         is_behind = lane == "placeholders"
         if not (self._pods or self._other or self._urgent or (is_behind and self._behind)):
-            if (not is_behind or self._under_way < self._allowed) and self._take():
+            if (not is_behind or self._allows_behind()) and self._take():
                 self._under_way += is_behind
                 return self._clock()
         turn = asyncio.get_running_loop().create_future()
@@ -101,8 +106,15 @@ class Limits:
         """Note that a request of this lane is answered; ``began`` is what `enter` returned."""
         self._free += 1
         self._under_way -= lane == "placeholders"
-        if lane == "pods" and began is not None:
-            self._learn(self._clock() - began)
+        if began is not None and lane in ("pods", "placeholders"):
+            now = self._clock()
+            if lane == "pods":
+                self._learn(now - began)
+                self._judged = now
+            else:
+                if self._is_forgotten():
+                    self._allow_more()
+                self._behind_from = now + self._pause * (now - began)
         if self._pods or self._other or self._urgent or self._behind:
             self._go_on()
 
@@ -114,8 +126,24 @@ class Limits:
         """Allow fewer writes to placeholders if a write to a pod was slow (ns), and else one more."""
         grown = self._quickest + self._quickest // TUNING.quickest_forgets + 1
         self._quickest = min(took, grown) if self._quickest else took
-        slow = took > TUNING.slow_write * self._quickest
-        self._allowed = max(1, self._allowed // 2) if slow else min(self._half, self._allowed + 1)
+        if took <= TUNING.slow_write * self._quickest:
+            self._allow_more()
+        elif self._allowed > 1:
+            self._allowed //= 2
+        else:
+            self._pause = min(2 * self._pause + 1, TUNING.behind_pause)
+
+    def _allow_more(self) -> None:
+        if self._pause:
+            self._pause -= 1
+        else:
+            self._allowed = min(self._half, self._allowed + 1)
+
+    def _is_forgotten(self) -> bool:
+        return self._clock() - self._judged > TUNING.slow_forgotten_ns
+
+    def _allows_behind(self) -> bool:
+        return self._under_way < self._allowed and self._clock() >= self._behind_from
 
     def _take(self) -> bool:
         return self._free > 0 and self._wait(self._clock()) <= 0 and self._taken()
@@ -146,6 +174,8 @@ class Limits:
                 self._since_behind += 1
                 self._in_a_row = self._in_a_row + 1 if lane is self._pods else 0
             lane.popleft().set_result(None)
+        if self._behind and self._under_way < self._allowed:
+            self._go_on_in(self._behind_from - self._clock())
 
     def _next_lane(self) -> deque[asyncio.Future[None]] | None:
         """Return the lane whose first request is next. Cancelled requests are dropped."""
@@ -154,7 +184,7 @@ class Limits:
                 lane.popleft()
         if self._urgent:
             return self._urgent
-        behind = self._behind if self._behind and self._under_way < self._allowed else None
+        behind = self._behind if self._behind and self._allows_behind() else None
         if behind is not None and self._since_behind >= TUNING.lane_share - 1:
             return behind
         if self._pods and not (self._other and self._in_a_row >= TUNING.lane_share - 1):

@@ -143,6 +143,11 @@ class PodWrites:
         if key in self._unbegun:
             del self._unbegun[key], self._lines[key]
 
+    def cancel_delete(self, uid: str) -> None:
+        """Forget the deletion of the placeholder if it has not begun."""
+        if uid in self._unbegun and all(isinstance(w, Delete) for w in self._lines[uid].waiting):
+            del self._unbegun[uid], self._lines[uid]
+
     async def close(self) -> None:
         """Stop all writes. A request under way may still take effect."""
         self._unbegun.clear()
