@@ -475,8 +475,8 @@ class World:
     def _cancel(self, cancel: actions.CancelBind) -> None:
         self.inputs.append(inputs.BindEnded(cancel.uid, "failed", reason="cancelled"))
 
-    def _cancel_create(self, cancel: actions.CancelCreate) -> None:
-        """Too late: each placeholder is created at once."""
+    def _cancel_write(self, cancel: actions.CancelCreate | actions.CancelDelete) -> None:
+        """Too late: each placeholder is created and deleted at once."""
 
     def _delete(self, delete: actions.Delete) -> None:
         self.deletes.append(delete)
@@ -645,7 +645,8 @@ _EFFECTS: dict[type, Callable[[World, Any], None]] = {
     actions.Send: World._send,
     actions.Bind: World._bind,
     actions.CancelBind: World._cancel,
-    actions.CancelCreate: World._cancel_create,
+    actions.CancelCreate: World._cancel_write,
+    actions.CancelDelete: World._cancel_write,
     actions.Delete: World._delete,
     actions.Create: World._create,
     actions.Annotate: World._annotate,

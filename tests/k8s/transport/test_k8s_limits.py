@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from quadriga.k8s.transport.limits import Lane, Limits
+from quadriga.k8s.tuning import TUNING
 from tests.k8s.fake_api import FakeApi, client_of
 from tests.k8s.virtual_time import clock, virtual
 
@@ -178,3 +179,43 @@ async def test_q16_placeholders_that_slow_the_others_down_get_fewer_turns() -> N
         assert await pods(50) < 5
     assert await pods(50) == pytest.approx(1, abs=0.1)
     assert bucket._allowed == 16, "nothing is slow any more"
+
+
+@virtual
+async def test_q16_pauses_separate_placeholders_while_even_one_at_a_time_slows_the_others_down() -> None:
+    """A pod takes 1 ms, and 20 ms while a placeholder is written, which takes 10 ms."""
+    bucket, under_way, begun, left = limits(inflight=32), 0, 0, 2_000
+
+    async def placeholders() -> None:
+        nonlocal under_way, begun, left
+        while left:
+            left -= 1
+            began = await bucket.enter("placeholders")
+            under_way, begun = under_way + 1, begun + 1
+            await asyncio.sleep(0.01)
+            under_way -= 1
+            bucket.leave("placeholders", began)
+
+    async def pods(count: int) -> int:
+        """The number of placeholders that are begun meanwhile."""
+        before = begun
+        for _ in range(count):
+            began = await bucket.enter("pods")
+            await asyncio.sleep(0.02 if under_way else 0.001)
+            bucket.leave("pods", began)
+            await asyncio.sleep(0.05)
+        return begun - before
+
+    await pods(10)
+    assert not bucket.pods_wait
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(16):
+            tasks.create_task(placeholders())
+        await pods(50)
+        assert bucket.pods_wait, "events leave the server to the pods"
+        assert await pods(100) < 150, "one after the other they would be 500"
+        await asyncio.sleep(TUNING.slow_forgotten_ns / 1e9 + 1)
+        assert not bucket.pods_wait
+        await asyncio.sleep(20)
+        assert left == 0, "nobody is slowed down any more"
+    assert bucket._allowed == 16

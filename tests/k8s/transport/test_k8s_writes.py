@@ -290,17 +290,20 @@ async def test_q16_writes_to_placeholders_wait_and_a_creation_that_waits_is_canc
         metadata = MANIFEST["metadata"] | {"name": f"tg-{number}"}
         return Create("app", "workers", MANIFEST | {"metadata": metadata})
 
-    async with writer(pod("p")) as w:
+    async with writer(pod("p"), pod("q")) as w:
         before = len(asyncio.all_tasks())
         for number in range(1000):
             w.writes.submit(create(number))
         assert len(asyncio.all_tasks()) - before < 100
+        w.writes.submit(Delete(PodRef("ns", "q", "uid-q"), grace=0))
+        w.writes.cancel_delete("uid-q")  # it is gone already
         for number in (0, *range(100, 1000)):
             w.writes.cancel_create("ns", f"tg-{number}")
         await w.do(Delete(P, grace=0))
         made = {body["metadata"]["name"] for body in w.api.made("POST", "/pods")}
         assert made == {f"tg-{number}" for number in range(100)}  # the first had begun
         assert "p" not in w.api.pods
+        assert "q" in w.api.pods
 
 
 async def test_k77_an_annotation_is_set_on_this_pod_only() -> None:
