@@ -57,7 +57,11 @@ def main(arguments: Sequence[str]) -> None:
     look_less_often()
     chosen = _chosen(options.policy or ["*"])
     if options.property:
-        chosen["given"] = Setting({}, dict(options.property))
+        given = dict(options.property)
+        for policy, ours in list(chosen.items()):
+            if ours is not None:
+                properties = {**ours.properties, **given}
+                chosen[f"{policy}, given"] = ours._replace(properties=properties)
     found = []
     for workload in _workloads(options):
         rows = []
@@ -113,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_pair,
         default=[],
         metavar="NAME=VALUE",
-        help="add a policy 'given': the default with this property of root; repeatable",
+        help="run each policy of ours with this property of root too ('told, given'); repeatable",
     )
     add("--list", action="store_true", help="list the policies and stop")
     add("--json", action="store_true", help="write JSON instead of tables")

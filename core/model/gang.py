@@ -229,9 +229,9 @@ class PlannedStart:
         by = ", ".join(f"{number} {source}" for source, number in sorted(self.sources.items()))
         said += f" (expected ends: {by})" if by else ""
         if late := len(self.app.partition.gather_budget.overran(now)):
-            said += f", {late} of those that were lent its nodes have overrun"
+            said += f", {late} of those that were lent its nodes {'has' if late == 1 else 'have'} overrun"
             if self.app.queue.properties.gang_gather_preempt:
-                said += " and are preempted when it could start then"
+                said += f" and {'is' if late == 1 else 'are'} preempted when it could start then"
         return said
 
     @property

@@ -48,7 +48,7 @@ def test_json_has_the_figures_of_the_simulation(capsys: pytest.CaptureFixture[st
         ["--days", "1", "--json", "--policy", "packing", "--property", "gang.admission=incremental"]
     )
     packing, given = json.loads(capsys.readouterr().out)
-    assert [packing["policy"], given["policy"]] == ["packing", "given"]
+    assert [packing["policy"], given["policy"]] == ["packing", "packing, given"]
     figures = (
         Simulation(embedded(1), SimulationOptions(node_sort="binpacking")).run().data["quality"]
     )
@@ -73,11 +73,13 @@ def test_a_setting_that_does_not_exist_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(SETTINGS, "sideways", Setting({"node_sort": "sideways"}))
-    main(["--limit", "1", "--policy", "sideways", "--property", "gang.admission=half", "--json"])
+    monkeypatch.setitem(SETTINGS, "half", Setting())
+    policies = ["--policy", "sideways", "--policy", "half"]
+    main(["--limit", "1", *policies, "--property", "gang.admission=half", "--json", "--days", "1"])
     out, err = capsys.readouterr()
-    assert json.loads(out) == []
+    assert [row["policy"] for row in json.loads(out)] == ["half"]
     assert "sideways: left out: no node order is named sideways" in err
-    assert "given: left out: gang.admission: 'half' is none of" in err
+    assert "half, given: left out: gang.admission: 'half' is none of" in err
 
 
 def test_policies_are_listed_and_misspelled_refused(

@@ -110,9 +110,7 @@ def test_q9_what_still_runs_elsewhere_keeps_what_overran_from_being_preempted() 
     submit(script, "late", 3, 512, node="n2")
     assert at(script, 700) == []
     said = script.scheduler.explain("wide", "p0").verdict
-    assert (
-        "1 of those that were lent its nodes have overrun and are preempted when it could" in said
-    )
+    assert "1 of those that were lent its nodes has overrun and is preempted when it could" in said
     waiting = application(script.scheduler, "default", "wide")["waiting"]
     assert waiting is not None
     assert waiting["plannedStart"]["overran"] == 1

@@ -182,7 +182,9 @@ async def test_q16_placeholders_that_slow_the_others_down_get_fewer_turns() -> N
 
 
 @virtual
-async def test_q16_pauses_separate_placeholders_while_even_one_at_a_time_slows_the_others_down() -> None:
+async def test_q16_pauses_separate_placeholders_while_even_one_at_a_time_slows_the_others_down() -> (
+    None
+):
     """A pod takes 1 ms, and 20 ms while a placeholder is written, which takes 10 ms."""
     bucket, under_way, begun, left = limits(inflight=32), 0, 0, 2_000
 
