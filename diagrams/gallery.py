@@ -62,5 +62,5 @@ def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLE
         if picture:
             lines += [f"![states of {readable(name)}]({name}{FORMATS[picture]})", ""]
         links = [f"[{format}]({name}{FORMATS[format]})" for format in formats]
-        lines.append(" · ".join(links))
+        lines.append(", ".join(links))
     return "\n".join(lines) + "\n"
