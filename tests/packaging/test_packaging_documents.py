@@ -159,7 +159,9 @@ def test_the_index_of_decisions_links_every_page_and_numbers_ascend(repository: 
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^- \[.+\]\(([\w-]+\.md)\)$", index, re.MULTILINE)) == there
     for name in there:
-        numbers = [int(each[1:]) for each, said in decisions(repository).items() if said.page == name]
+        numbers = [
+            int(each[1:]) for each, said in decisions(repository).items() if said.page == name
+        ]
         assert numbers == sorted(numbers), name
 
 
