@@ -52,7 +52,8 @@ def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLE
         "",
         "A box is a state with the time it may last and, below the line, the triggers that are "
         "legal there and change nothing. A double border marks a final state. An arrow reads "
-        "*trigger [guard] / effects*.",
+        "*trigger [guard] / effects*. In a table (md), *others* are all states that are not final and "
+        "that no earlier row of the trigger names.",
     ]
     for lifecycle in lifecycles:
         name = lifecycle.name
@@ -61,5 +62,5 @@ def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLE
         if picture:
             lines += [f"![states of {readable(name)}]({name}{FORMATS[picture]})", ""]
         links = [f"[{format}]({name}{FORMATS[format]})" for format in formats]
-        lines.append(" · ".join(links))
+        lines.append(", ".join(links))
     return "\n".join(lines) + "\n"

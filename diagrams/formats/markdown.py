@@ -15,6 +15,7 @@ from quadriga.fsm.table import Emitter, atoms, name_of
 def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     """The lifecycle as Markdown tables (GitHub's dialect).
 
+    *Others* are all states that are not final and that no earlier row of the trigger names.
     With coverage the last column says how often each row was taken: ``3, 0`` for two sources.
     """
     lines = [f"# {escape(readable(lifecycle.name))}", ""]
@@ -38,6 +39,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     written: dict[int, list[Row]] = {}
     for row in drawn_rows(lifecycle):
         written.setdefault(row.line, []).append(row)
+    others = set() if coverage else _others(lifecycle, written)
     counted = ("Taken",) if coverage else ()
     lines += _table(
         ("#", "Trigger", "From", "To", "If", "Effects", "Why", *counted),
@@ -45,7 +47,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
             (
                 str(line),
                 escape(rows[0].trigger),
-                ", ".join(escape(row.source) for row in rows),
+                "*others*" if line in others else ", ".join(escape(row.source) for row in rows),
                 "*stays*" if rows[0].target is None else escape(where_to(rows[0])),
                 _code(name_of(rows[0].guard)) if rows[0].guard else "",
                 _emitters(rows[0].own_emit),
@@ -61,6 +63,20 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
         meanings = [(_code(name_of(g)), escape(_meaning(g))) for g in guards.values()]
         lines += _table(("Guard", "Meaning"), meanings)
     return "\n".join(lines[:-1]) + "\n"
+
+
+def _others(lifecycle: Lifecycle, written: Mapping[int, Sequence[Row]]) -> set[int]:
+    """The last row of a trigger, if it names all states that are not final and in no row before."""
+    found = set()
+    not_final = {*lifecycle.states} - {*lifecycle.final}
+    before: dict[str, set[str]] = {}
+    for line, rows in written.items():
+        sources = {row.source for row in rows}
+        named = before.setdefault(rows[0].trigger, set())
+        if len(sources) > 2 and sources == not_final - named:
+            found.add(line)
+        named |= sources
+    return found
 
 
 def escape(text: str) -> str:

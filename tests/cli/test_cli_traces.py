@@ -14,9 +14,10 @@ TEXT = PAGE.read_text(encoding="utf-8")
 COMMANDS = dict(
     re.findall(r"^<!-- run: (.*?) -->\n```sh\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 )
-MAPPINGS = dict(
-    re.findall(r"^<!-- file: (.*?) -->\n```yaml\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-)
+MAPPINGS = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in (PAGE.parents[1] / "examples" / "mappings").glob("*.yaml")
+}
 
 #: invented lines in the columns of the real files
 SACCT = """\

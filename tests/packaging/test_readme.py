@@ -40,7 +40,7 @@ def quadriga(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 #: pages with programs, and what these show
-PAGES = {"simulate": "", "configuration": "\n", "recovery": "completed"}
+PAGES = {"simulate": "", "configuration": "\n"}
 SAMPLES = {
     f"{document.name} {name}": text
     for document in (README, *(REPOSITORY / "docs" / f"{name}.md" for name in PAGES))

@@ -136,16 +136,10 @@ def test_5_11_no_more_is_reported_than_limits_let_run() -> None:
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "limits.md"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-
-
-def test_the_configuration_and_the_program_of_the_page_are_valid() -> None:
-    (text,) = blocks("yaml")
+def test_the_configuration_of_the_page_is_valid() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     root = load(text).partitions[0].root
     assert [limit.users for limit in root.children[0].limits] == [("ann", "bob"), (), ("*",)]
-    (program,) = blocks("python")
-    exec(compile(program, str(PAGE), "exec"), {})
 
 
 VCORES = "maxresources: {{vcore: {}}}"
