@@ -14,7 +14,7 @@ from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
-from quadriga.core.views.holdings import holdings_of
+from quadriga.core.views.applications import holdings_of
 from quadriga.fsm import InvalidTransition
 from quadriga.si.explained import Explained
 from quadriga.si.recorder import Recorder

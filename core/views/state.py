@@ -35,7 +35,6 @@ from quadriga.core.views.counters import (
     scheduler_counters_in_steps,
 )
 from quadriga.core.views.dump import NO_DIAGNOSTICS, StatePart, collected, formatted
-from quadriga.core.views.errors import BadRequest, NotFound
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.nodes import (
     NodeSnapshot,
@@ -59,6 +58,32 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views import objects
+
+
+class ViewError(LookupError):
+    """``status`` is the HTTP status, ``text`` the message."""
+
+    status = 500
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class NotFound(ViewError):
+    """There is no such partition, queue, application, node, user or group."""
+
+    status = 404
+
+
+class BadRequest(ViewError):
+    """The question is invalid: an unknown state, or a missing name."""
+
+    status = 400
+
 
 Found = TypeVar("Found")
 
