@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     )
 
 
-__all__ = [
-    "NO_PRIORITY",
-    "ApplicationSnapshot",
-    "EndedSnapshot",
-    "application_object",
-    "application_in_steps",
-]
-
-
 class ApplicationSnapshot(NamedTuple):
     """A living application as it was at ``now`` (ns).
 
