@@ -10,6 +10,25 @@ from dataclasses import dataclass
 
 from quadriga.fsm.table import Effect
 
+__all__ = [
+    "CloseNode",
+    "DropState",
+    "EmptyNode",
+    "Fire",
+    "Forget",
+    "FreeNodes",
+    "LeaveQueue",
+    "OpenNode",
+    "ReleaseAsks",
+    "ReleasePlaceholders",
+    "ReleaseAllocations",
+    "RequestRelease",
+    "StartTimer",
+    "StoppedRunning",
+    "StartedRunning",
+    "Update",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Update(Effect):
