@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,7 +73,6 @@ def run(arguments: Namespace) -> int:
 
 def _write_stubs(arguments: Namespace) -> int:
     from quadriga.cli.catalogue import find_lifecycle
-    from quadriga.cli.stubs import stubs
 
     if arguments.name in (None, "all"):
         raise CommandError("lifecycles: --stubs needs the name of one lifecycle", USAGE)
@@ -149,3 +148,41 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield ("  " + "  ".join(cells)).rstrip()
         if not number:
             yield "  " + "  ".join("-" * width for width in widths)
+
+
+def stubs(lifecycle: Lifecycle, name: str) -> str:
+    """The source of the module, which imports nothing of ours; ``name`` is that of the table in the command.
+
+    Raises ``CommandError`` for a table with members of an Enum, because the Enum is a type already.
+    """
+    states = (*lifecycle.states, *lifecycle.composites)
+    return "\n".join(
+        (
+            f'"""The names of the lifecycle {lifecycle.name}, as types.',
+            "",
+            f"Made by `quadriga lifecycles --stubs {name}`.",
+            '"""',
+            "",
+            "from typing import Literal",
+            "",
+            '__all__ = ["State", "Trigger"]',
+            "",
+            *_literal("State", states, name),
+            "",
+            *_literal("Trigger", lifecycle.triggers(), name),
+            "",
+        )
+    )
+
+
+def _literal(type_name: str, names: Iterable[object], table: str) -> Iterator[str]:
+    yield f"{type_name} = Literal["
+    for each in names:
+        if type(each) is not str:
+            made = type(each).__name__
+            raise CommandError(
+                f"{table} has members of {made}, which is a type already: write {made} for {type_name} "
+                "in Lifecycle[State, Trigger]"
+            )
+        yield f"    {json.dumps(each, ensure_ascii=False)},"
+    yield "]"

@@ -447,7 +447,7 @@ def _write_report(arguments: Namespace, report: Report) -> None:
     from quadriga.sim.reports.rendering import render
 
     if arguments.jobs is not None:
-        from quadriga.sim.reports.jobs import write_jobs
+        from quadriga.sim.reports.report import write_jobs
 
         with (
             about(f"simulate: {arguments.jobs}"),

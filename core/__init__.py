@@ -1,7 +1,7 @@
 """The scheduler, sans-IO: messages and time in, messages out."""
 
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.explain.asks import Check, Explanation
+from quadriga.core.explain.explanation import Check, Explanation
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output

@@ -15,7 +15,8 @@ from quadriga.core.checks import invariants
 from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
 from quadriga.core.events import Events, observers
-from quadriga.core.explain.asks import Explanation, explain_in_steps
+from quadriga.core.explain.asks import explain_in_steps
+from quadriga.core.explain.explanation import Explanation
 from quadriga.core.intake import registration
 from quadriga.core.intake.dispatcher import Request, check, configure, dispatch
 from quadriga.core.model.application import Application

@@ -60,9 +60,6 @@ from quadriga.fsm.written import (
     with_actions,
 )
 
-__all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
-
-
 #: The names in an extended lifecycle: those of the first one, and more.
 NewState = TypeVar("NewState", bound=Name)
 NewTrigger = TypeVar("NewTrigger", bound=Name)

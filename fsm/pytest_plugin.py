@@ -30,8 +30,6 @@ import pytest
 from quadriga.fsm.coverage import Coverage
 from quadriga.fsm.lifecycle import Lifecycle
 
-__all__ = ["Coverage", "track"]
-
 _tracked: dict[str, Lifecycle] = {}
 _running: list[Coverage] = []
 

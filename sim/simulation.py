@@ -14,7 +14,7 @@ from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
-from quadriga.core.views.holdings import holdings_of
+from quadriga.core.views.applications import holdings_of
 from quadriga.fsm import InvalidTransition
 from quadriga.si.explained import Explained
 from quadriga.si.recorder import Recorder
@@ -24,8 +24,7 @@ from quadriga.sim.holders import Unfinished
 from quadriga.sim.options import SimulationOptions, nanoseconds
 from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Pod, Run
-from quadriga.sim.queues import queue_configuration
-from quadriga.sim.quotas import quotas_of
+from quadriga.sim.queues import queue_configuration, quotas_of
 from quadriga.sim.reports.causes import Causes
 from quadriga.sim.reports.report import Facts, Report
 from quadriga.sim.resource_manager import ResourceManager

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from quadriga.si.server import Limits, Server, Tls
 
 if TYPE_CHECKING:
-    from quadriga.cli.serving.settings import Address, Settings
+    from quadriga.cli.serving.addresses import Address
+    from quadriga.cli.serving.settings import Settings
     from quadriga.core.driver.service import SchedulerService
     from quadriga.si.access import Access
     from quadriga.web.extra_metrics import Measured

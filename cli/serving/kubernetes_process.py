@@ -24,8 +24,8 @@ from quadriga.cli.serving.scraping import plain
 from quadriga.cli.serving.settings import settings_of
 
 if TYPE_CHECKING:
+    from quadriga.k8s.driver.core_sender import CoreWatcher
     from quadriga.k8s.driver.explaining import Failing
-    from quadriga.k8s.driver.remote import CoreWatcher
     from quadriga.si.client import Client
 
 _log = logging.getLogger("quadriga.serve")
@@ -41,7 +41,7 @@ def schedule(arguments: Namespace) -> int:
         connect(arguments, "kubernetes")  # its options make no sense alone
         return serve(settings_of(arguments, kubernetes))
     try:
-        from quadriga.k8s.driver.remote import CoreWatcher
+        from quadriga.k8s.driver.core_sender import CoreWatcher
     except ImportError as error:
         raise CommandError(
             f"kubernetes: --core needs the extra 'grpc' ({error}): pip install '.[grpc]' in a checkout of Quadriga"

@@ -19,8 +19,8 @@ from quadriga.k8s.conversion import settings as conversion
 from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
-from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import NoAnswer
+from quadriga.k8s.transport.retries import refusal_of
 
 if TYPE_CHECKING:
     from quadriga.k8s.transport.login import Login

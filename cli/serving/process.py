@@ -37,9 +37,10 @@ from quadriga.core.views import Views
 from quadriga.si.access import Access
 
 if TYPE_CHECKING:
+    from quadriga.cli.serving.addresses import Address
     from quadriga.cli.serving.kubernetes_part import KubernetesPart
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
-    from quadriga.cli.serving.settings import Address, Settings
+    from quadriga.cli.serving.settings import Settings
     from quadriga.si.server import Server
     from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer

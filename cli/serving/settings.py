@@ -14,8 +14,6 @@ from quadriga.cli.serving.addresses import OFF, Address, address
 if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
 
-__all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
-
 _MIB: Final = 1 << 20
 
 

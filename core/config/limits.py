@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from quadriga.core.config.acl import WILDCARD
-from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
+from quadriga.core.config.expression import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.location import Location
-from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
+from quadriga.core.config.quantities import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.tree import LimitConfig
 
 UserOrGroup = tuple[str, str]

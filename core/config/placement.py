@@ -6,9 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from quadriga.core.config.expression import Expression
+from quadriga.core.config.expression import (
+    GROUP_RULE,
+    USER_RULE,
+    Expression,
+    is_group_name,
+    is_user_name,
+)
 from quadriga.core.config.location import Location
-from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
 _RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")

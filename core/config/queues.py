@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from quadriga.core.config.acl import ACL, DENY, AclError, read_acl
-from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.limits import Bounds, check_limits, read_limits
 from quadriga.core.config.location import Location
 from quadriga.core.config.properties import inherit, parse_properties, unknown_properties
+from quadriga.core.config.quantities import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.reader import Mapping, Scalar
 from quadriga.core.config.tree import ChildTemplate, QueueConfig
 

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quadriga.core.intake.dispatcher import Request, Route, routes_of
+from quadriga.core.intake.dispatcher import Request, routes_of
+from quadriga.core.intake.routes import Route
 from quadriga.core.runtime.outbox import Output
 from quadriga.si import AllocationResponse, NodeInfo, NodeRequest
 from quadriga.si.items import size_of_node

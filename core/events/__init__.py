@@ -8,14 +8,16 @@ extraConfig. No decision depends on event records. Without tracking none are mad
 
 from quadriga.core.events.records import Record, message_of, text_of
 from quadriga.core.events.settings import EventSettings, problems
-from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.core.events.system import (
     PUSH_INTERVAL,
+    STREAM_BUFFER,
     EventBatch,
     EventCounts,
     EventLog,
     Events,
+    EventsRefused,
     Ring,
+    Stream,
 )
 
 __all__ = [

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.resources.vectors import Totals
 
-__all__ = ["Check", "Explanation", "Holder", "brief", "explain_in_steps"]
-
 #: the checks that preemption can help
 _PREEMPTION_HELPS: Final = ("quota", "nodes")
 #: the checks that more or larger nodes can make pass, in the order in which the remedy is given to one

@@ -13,8 +13,8 @@ from quadriga.core.gangs.plan import could_start
 from quadriga.core.model.node import Node
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.room import room_for
-from quadriga.core.resources.amounts import rounded_up
 from quadriga.core.resources.units import WHOLE, NodeUnits
+from quadriga.core.resources.vectors import rounded_up
 from quadriga.core.topology import domains
 
 if TYPE_CHECKING:

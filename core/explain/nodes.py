@@ -17,8 +17,8 @@ from quadriga.base.times import SECOND, spelled
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.explain.free_nodes import MOST_TYPES, FreeNodes
 from quadriga.core.ordering.lending import lends, lent_until
-from quadriga.core.resources.amounts import type_name
 from quadriga.core.resources.units import WHOLE, largest, room
+from quadriga.core.resources.vectors import type_name
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.stepwise import STEP, chunks
 from quadriga.si.remote_predicates import ANSWER_PENDING

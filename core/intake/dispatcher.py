@@ -56,18 +56,6 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = [
-    "NODE_ROUTES",
-    "ROUTES",
-    "NodeRoute",
-    "Request",
-    "Route",
-    "check",
-    "configure",
-    "dispatch",
-    "routes_of",
-]
-
 Request = ApplicationRequest | AllocationRequest | NodeRequest
 
 

@@ -20,7 +20,6 @@ from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.timer import Timer
 from quadriga.core.resources.message_bounds import MessageBounds
-from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
 from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
@@ -42,6 +41,39 @@ from quadriga.fsm.table import Info, State, Trigger
 
 if TYPE_CHECKING:
     from quadriga.core.model.usage import ApplicationSummary
+
+
+#: what ``Options.engine`` may be
+ENGINES: Final = ("fast", "stock")
+
+
+def check_lifecycles(own: Mapping[str, Lifecycle]) -> None:
+    """Raise ``ValueError`` unless these can stand for the shared lifecycles of their names."""
+    for name, lifecycle in own.items():
+        shared = LIFECYCLES.get(name)
+        if shared is None:
+            raise ValueError(
+                f"lifecycles has the unknown name {name!r}, not one of {', '.join(LIFECYCLES)}"
+            )
+        if lifecycle.name != name:
+            raise ValueError(f"lifecycles[{name!r}] is named {lifecycle.name!r}")
+        if set(lifecycle.states) != set(shared.states):
+            other = sorted(set(lifecycle.states) ^ set(shared.states))
+            raise ValueError(
+                f"lifecycles[{name!r}] has other states than the scheduler knows: {', '.join(other)}"
+            )
+
+
+def lifecycles_of(engine: str, own: Mapping[str, Lifecycle]) -> dict[str, Lifecycle] | None:
+    """The lifecycles by name that take the place of the shared ones; ``None``: no other ones."""
+    if engine != "stock" and not own:
+        return None
+    shared = {
+        name: lifecycle.on_stock() if engine == "stock" else lifecycle
+        for name, lifecycle in LIFECYCLES.items()
+    }
+    return {**shared, **own}
+
 
 #: makes a context manager in which a driver times the named operation
 Measure = Callable[[str], AbstractContextManager[object]]

@@ -18,13 +18,13 @@ from bisect import insort
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs.replacement import Replacement, carry_out, replace
 from quadriga.core.model import accounting
-from quadriga.core.model.queue import Contender, LeafQueue
+from quadriga.core.model.queue import Contender, LeafQueue, ParentQueue
 from quadriga.core.resources.shapes import REPLACE, START_GANG
+from quadriga.core.resources.tied import first_of
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling.batch_progress import GroupProgress
-from quadriga.core.scheduling.batch_replacements import replace_in_batch
-from quadriga.core.scheduling.batch_walk import Forks, next_leaf
 from quadriga.core.scheduling.cycle import decide
 from quadriga.core.steps import gang, limits, quota_plans
 from quadriga.core.steps.allocating import Placement, allocate_all
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
+    from quadriga.core.runtime.kernel import Kernel
+
 
 #: a batch is tried only if more than this many decisions may still be made
 _MIN_BATCH: Final = 8
@@ -388,3 +390,61 @@ class Batch:
             ask.group = None
             self.partition.hints.asks.pop(ask, None)
             del ask.app.asks[ask.ask_key]
+
+
+# Where the walk divides, and between which queues, stays the same from one decision of a batch to the next.
+# So it is looked up once for each parent queue; only the order of the candidates is compared anew.
+#: by parent queue: the demand below it that no quota blocks, and the children that have it. ``None``
+#: where there are too many children to list them
+Forks = dict["Queue", tuple[int, "list[Queue] | None"]]
+
+
+def next_leaf(forks: Forks, root: Queue, feasible: int) -> tuple[Queue, int]:
+    """The leaf that is next in order, and the demand there that no queue above it blocks."""
+    queue = root
+    demand = feasible
+    while not queue.leaf:
+        demand, candidates = forks.get(queue) or _fork(forks, queue, feasible)
+        queue = first_of(candidates) if candidates is not None else queue.best(demand)
+    return queue, demand
+
+
+def _fork(forks: Forks, queue: Queue, feasible: int) -> tuple[int, list[Queue] | None]:
+    """Look up and remember between which children the walk chooses at this queue."""
+    assert isinstance(queue, ParentQueue)
+    for above in queue.lineage:
+        feasible &= ~above.blocked
+    fork = forks[queue] = feasible, queue.rivals(feasible)
+    return fork
+
+
+def replace_in_batch(kernel: Kernel, partition: Partition, most: int) -> int:
+    """Replace up to ``most`` placeholders; return how many were replaced.
+
+    A replacement changes no share. So in each leaf the same group of asks stays first until none of its
+    asks waits for a placeholder.
+    """
+    root = partition.root
+    forks: Forks = {}
+    groups: dict[Queue, AskGroup] = {}
+    planned: list[Replacement] = []
+    made = 0
+    try:
+        while made < most and root.demand & REPLACE:
+            leaf, demand = next_leaf(forks, root, REPLACE)
+            group = groups.get(leaf)
+            if group is None:
+                app: Application = leaf.best(demand)
+                group = app.best(REPLACE)
+                if any(g.demand & REPLACE for g in app.groups.values() if g is not group):
+                    break
+                groups[leaf] = group
+            if not replace(kernel, group.head, planned):
+                break
+            made += 1
+            if not group.demand & REPLACE:  # the order may have changed in every queue above
+                forks.clear()
+                del groups[leaf]
+    finally:
+        carry_out(kernel, planned)
+    return made

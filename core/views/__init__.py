@@ -12,12 +12,11 @@ See D75.
 
 # Not compiled: it does not run for every ask.
 
+from quadriga.core.views.applications import Holdings, holdings_of
 from quadriga.core.views.configuration import as_yaml
 from quadriga.core.views.dump import as_text, diagnostics_of, formatted
-from quadriga.core.views.errors import BadRequest, NotFound, ViewError
 from quadriga.core.views.history import History, Sample
-from quadriga.core.views.holdings import Holdings, holdings_of
-from quadriga.core.views.state import Views
+from quadriga.core.views.state import BadRequest, NotFound, ViewError, Views
 
 __all__ = [
     "BadRequest",

@@ -1,11 +1,14 @@
-"""Applications as data."""
+"""Applications as data, living ones and, from their records, ended ones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.model import usage
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.gang import NODES
+from quadriga.core.model.run_times import LIMIT, NOTHING, TOLD
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views.allocations import (
@@ -14,27 +17,23 @@ from quadriga.core.views.allocations import (
     allocations_in_steps,
 )
 from quadriga.core.views.asks import AskSnapshot, ask_objects, asks_in_steps
-from quadriga.core.views.ended import NO_PRIORITY, EndedSnapshot, ended_object, snapshot_ended
-from quadriga.core.views.gangs import waiting_gang
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import APPLICATION
+from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.gang import PlannedStart
     from quadriga.core.views.objects import (
         ApplicationObject,
         PlaceholderObject,
+        PlannedStartObject,
         ResourceHistory,
         StateEntry,
+        WaitingGangObject,
     )
-
-__all__ = [
-    "NO_PRIORITY",
-    "ApplicationSnapshot",
-    "EndedSnapshot",
-    "application_object",
-    "application_in_steps",
-]
 
 
 class ApplicationSnapshot(NamedTuple):
@@ -142,3 +141,142 @@ def _placeholder_data(app: Application) -> list[PlaceholderObject]:
         }
         for _, group in sorted(app.gang.task_groups.items())
     ]
+
+
+class Holdings(NamedTuple):
+    """``gathers``: the application is a gang that holds placeholders and lacks others.
+    ``reservations`` has the node and the ask's key of each reservation, by node id."""
+
+    gathers: bool = False
+    reservations: tuple[tuple[str, str], ...] = ()
+
+
+def holdings_of(app: Application | EndedApplication) -> Holdings:
+    """The holdings of a living application; an ended one has none."""
+    if isinstance(app, EndedApplication):
+        return Holdings()
+    reserved = sorted((each.node.node_id, each.ask.ask_key) for each in app.reservations)
+    return Holdings(app.gathers and app.has_placeholders, tuple(reserved))
+
+
+#: at most this many nodes, and applications, of a planned start are listed
+_LISTED: Final = 100
+
+
+def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
+    """The gang of the application at ``now`` (ns); ``None`` unless its members wait for places."""
+    own, partition = app.gang, app.partition
+    if (
+        not app.is_gang
+        or own.state not in gang_fsm.WAITS
+        or app.state not in application_fsm.SERVED
+    ):
+        return None
+    plan = partition.node_index.planned
+    protected = plan is not None and plan.app is app
+    left, waits = partition.gather_budget.left(own.is_told), own.waiting_since >= 0
+    due = waits and own.lacks in (NODES, "") and own.may_gather_from <= now
+    found: WaitingGangObject = {
+        "style": own.style,
+        "lacks": own.lacks,
+        "members": own.outstanding,
+        "missing": own.missing,
+        "mayGather": protected or (due and left > 0),
+        "budgetLeft": left,
+    }
+    if waits:
+        found["waitingSince"], found["mayGatherFrom"] = own.waiting_since, own.may_gather_from
+    if own.timed_since >= 0:
+        found["timesOut"] = own.timed_since + own.timeout
+    if plan is not None and protected:
+        found["plannedStart"] = _planned_start(plan, now)
+    return found
+
+
+def _planned_start(plan: PlannedStart, now: int) -> PlannedStartObject:
+    users, estimates = plan.users, dict.fromkeys((TOLD, LIMIT, "predicted", NOTHING), 0)
+    for source, number in plan.sources.items():
+        estimates[source if source in estimates else "predicted"] += number
+    return {
+        "start": plan.start,
+        "promised": plan.promised,
+        "nodes": plan.nodes[:_LISTED],
+        "nodeCount": len(plan.needs),
+        "users": users[:_LISTED],
+        "userCount": len(users),
+        "estimates": estimates,
+        "overran": len(plan.app.partition.gather_budget.overran(now)),
+    }
+
+
+#: the priority of an application without asks (5.4)
+NO_PRIORITY: Final = -(2**31)
+
+
+class EndedSnapshot(NamedTuple):
+    """An ended application; it may expire before the snapshot is formatted."""
+
+    app: EndedApplication
+    state: str
+    rejected_message: str
+    packed: bytes
+    dialect: Dialect
+    #: it has none
+    allocations: tuple[()] = ()
+
+
+def snapshot_ended(app: EndedApplication, dialect: Dialect) -> EndedSnapshot:
+    """The application now, its states in the dialect's names (X1)."""
+    return EndedSnapshot(app, app.state, app.rejected_message, app.packed, dialect)
+
+
+def ended_object(snapshot: EndedSnapshot) -> ApplicationObject:
+    """The snapshot as an object with the fields of a living application."""
+    app, kept = snapshot.app, _unpacked(snapshot.packed)
+    used, preempted, placeholder = kept.get("usage", ({}, {}, {}))
+    found: ApplicationObject = {
+        "applicationID": app.app_id,
+        "usedResource": {},
+        "maxUsedResource": sorted_amounts(kept.get("most")),
+        "pendingResource": {},
+        "partition": app.partition.name,
+        "queueName": kept.get("queueAsked", "") if snapshot.rejected_message else app.queue_path,
+        "submissionTime": app.submitted,
+        "requests": [],
+        "allocations": [],
+        "applicationState": snapshot.dialect.state(snapshot.state),
+        "user": app.user,
+        "groups": kept.get("groups", []),
+        "rejectedMessage": snapshot.rejected_message,
+        "stateLog": [
+            {"time": when, "applicationState": snapshot.dialect.state(state)}
+            for when, state in kept.get("history", ())
+            if state != APPLICATION.initial
+        ],
+        "placeholderData": [
+            {
+                "taskGroupName": name,
+                "count": count,
+                "minResource": sorted_amounts(resource),
+                "replaced": replaced,
+                "timedout": timed_out,
+            }
+            for name, count, replaced, timed_out, resource in kept.get("taskGroups", ())
+        ],
+        "hasReserved": False,
+        "reservations": [],
+        "maxRequestPriority": NO_PRIORITY,
+        "resourceHistory": {
+            "resourceUsage": {on: sorted_amounts(each) for on, each in used.items()},
+            "preemptedResource": {on: sorted_amounts(each) for on, each in preempted.items()},
+            "placeholderResource": {on: sorted_amounts(each) for on, each in placeholder.items()},
+        },
+    }
+    if started := kept.get("started", 0):
+        found["startTime"] = started
+    found["finishedTime"] = app.finished
+    return found
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    return json.loads(packed) if packed else {}

@@ -10,43 +10,6 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from quadriga.core.checks.health import CheckObject, HealthObject
-
-__all__ = [
-    "AllocationObject",
-    "ApplicationObject",
-    "ApplicationSample",
-    "AskLogEntry",
-    "AskObject",
-    "Bucket",
-    "Capacity",
-    "CheckObject",
-    "ClusterObject",
-    "ContainerSample",
-    "ForeignObject",
-    "GroupObject",
-    "HealthObject",
-    "NodeObject",
-    "NodeSortingPolicy",
-    "PartitionNodes",
-    "PartitionObject",
-    "PartitionUtilisation",
-    "PlaceholderObject",
-    "PlacementObject",
-    "PlannedStartObject",
-    "QueueObject",
-    "QueueUsage",
-    "ResourceHistory",
-    "Resources",
-    "RuleFilter",
-    "RuleObject",
-    "StateEntry",
-    "TemplateObject",
-    "TypeUtilisation",
-    "UserObject",
-    "WaitingGangObject",
-]
-
 Resources = dict[str, int]
 
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.core.checks.failures import FailureLog
-from quadriga.core.checks.health import check_in_steps
+from quadriga.core.checks.health import CheckObject, HealthObject, check_in_steps
 from quadriga.core.config import ConfigError, load
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.dialect import Dialect
@@ -35,7 +35,6 @@ from quadriga.core.views.counters import (
     scheduler_counters_in_steps,
 )
 from quadriga.core.views.dump import NO_DIAGNOSTICS, StatePart, collected, formatted
-from quadriga.core.views.errors import BadRequest, NotFound
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.nodes import (
     NodeSnapshot,
@@ -59,6 +58,32 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views import objects
+
+
+class ViewError(LookupError):
+    """``status`` is the HTTP status, ``text`` the message."""
+
+    status = 500
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class NotFound(ViewError):
+    """There is no such partition, queue, application, node, user or group."""
+
+    status = 404
+
+
+class BadRequest(ViewError):
+    """The question is invalid: an unknown state, or a missing name."""
+
+    status = 400
+
 
 Found = TypeVar("Found")
 
@@ -105,7 +130,7 @@ class Views:
         self.dialect = dialect
         self.start_time = start_time
         self.history = history if history is not None else History()
-        self._health: objects.HealthObject | None = None
+        self._health: HealthObject | None = None
         #: the time of that check (ns)
         self._checked: int | None = None
 
@@ -328,7 +353,7 @@ class Views:
 
     def check_health(
         self, failures: FailureLog | None = None, now: int | None = None
-    ) -> objects.HealthObject:
+    ) -> HealthObject:
         """Check now, and keep the result. ``failures`` is ``SchedulerService.failure_log``, and
         ``now`` (ns) the service's time, which may be ahead of the scheduler's."""
         finish(self.health_in_steps(failures, now))
@@ -342,12 +367,12 @@ class Views:
         self._health = yield from check_in_steps(partitions, failures, now, self._checked)
         self._checked = now
 
-    def health(self) -> objects.HealthObject:
+    def health(self) -> HealthObject:
         """The result of the last check."""
         if self._health is None:
             raise NotFound("Health check is not available")
         last = self._health
-        checks: list[objects.CheckObject] = [each.copy() for each in last["HealthChecks"]]
+        checks: list[CheckObject] = [each.copy() for each in last["HealthChecks"]]
         return {"Healthy": last["Healthy"], "HealthChecks": checks}
 
     def sample_in_steps(self) -> Steps[None]:

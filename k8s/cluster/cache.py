@@ -21,8 +21,7 @@ from quadriga.k8s.cluster.pod_filters import (
 from quadriga.k8s.cluster.pod_signatures import PodSignatures
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
-from quadriga.k8s.cluster.refused_nodes import RefusedNodes
-from quadriga.k8s.cluster.refused_pairs import RefusedPairs
+from quadriga.k8s.cluster.refused_nodes import RefusedNodes, RefusedPairs
 from quadriga.k8s.cluster.selections import Selections
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod

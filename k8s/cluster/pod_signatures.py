@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from quadriga.k8s.cluster.domains import Domains, SpreadDomains
+from quadriga.k8s.cluster.domains import Domains, Numbers, SpreadDomains
 from quadriga.k8s.cluster.ports import HostPort, host_ports
 from quadriga.k8s.cluster.selections import Holders, Selection, Selections
 from quadriga.k8s.cluster.static_filters import (
@@ -24,7 +24,6 @@ from quadriga.k8s.cluster.static_filters import (
     untolerated,
 )
 from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, spreads
-from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
 from quadriga.k8s.tuning import TUNING
 

@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from quadriga.base.pacing import doubled
 from quadriga.k8s.cluster import pod_filters
+from quadriga.k8s.cluster.domains import Numbers, TopologyValues
 from quadriga.k8s.cluster.pod_signatures import PodSignature
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node
 from quadriga.k8s.tuning import TUNING
 from quadriga.si.known_refusals import KnownRefusals, Revision
@@ -213,3 +214,46 @@ class _Answers:
         if reason not in self.reasons:
             self.reasons.append(reason)
         return self.reasons.index(reason) + 1
+
+
+class RefusedPairs:
+    """Pairs of a pod and a node that are refused for a while after a failed bind (K110).
+
+    `pairs` has end and length (ns) of each refusal, by pod and node. The length outlives the refusal, so
+    that the next one for the same pair is longer.
+    """
+
+    def __init__(self) -> None:
+        self.pairs: dict[str, dict[str, tuple[int, int]]] = {}
+
+    def add(self, uid: str, node: str, now: int) -> int:
+        """Refuse the node to the pod; return for how long (ns)."""
+        nodes = self.pairs.setdefault(uid, {})
+        _, before = nodes.get(node, (0, 0))
+        first, longest = TUNING.pair_pauses_ns
+        length = doubled(before, longest) if before else first
+        nodes[node] = now + length, length
+        return length
+
+    def refuses(self, uid: str, node: str, now: int) -> bool:
+        """Return whether the node is refused to the pod now."""
+        nodes = self.pairs.get(uid)
+        return nodes is not None and node in nodes and now < nodes[node][0]
+
+    def nodes(self, uid: str, now: int) -> list[str]:
+        """Return the nodes that are refused to the pod."""
+        nodes = self.pairs.get(uid, {})
+        return [node for node, (until, _) in nodes.items() if now < until]
+
+    def node_changed(self, node: str) -> bool:
+        """End the refusals of the node, which has changed or is gone. Return whether there were any."""
+        refused = [uid for uid, nodes in self.pairs.items() if node in nodes]
+        for uid in refused:
+            del self.pairs[uid][node]
+            if not self.pairs[uid]:
+                del self.pairs[uid]
+        return bool(refused)
+
+    def forget(self, uid: str) -> None:
+        """Forget the refusals of a pod that is gone."""
+        self.pairs.pop(uid, None)

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.shim.inputs import CoreAnswered, CoreForgot, CoreRefused, Input
@@ -25,6 +25,8 @@ from quadriga.si import (
     SchedulerAPI,
     UpdateConfigurationRequest,
 )
+from quadriga.si.client.connection_state import FORGOTTEN
+from quadriga.si.client.watcher import Watcher
 
 _log = logging.getLogger("quadriga.kubernetes.core")
 
@@ -129,3 +131,27 @@ def _must_register(error: Exception) -> bool:
     except ImportError:  # there is no remote core without gRPC
         return False
     return isinstance(error, RegisterAgain)
+
+
+class _Shim(Protocol):
+    def core_forgot(self) -> None: ...
+    def core_refused(self, request: str, reason: str) -> None: ...
+
+
+class CoreWatcher(Watcher):
+    """The watcher of the `Client` of a core in another process (K1, K151). Set ``shim`` before it starts."""
+
+    def __init__(self) -> None:
+        self.shim: _Shim | None = None
+
+    def changed(self, state: str, why: str) -> None:
+        """Tell the shim when the core has forgotten it."""
+        super().changed(state, why)
+        if state == FORGOTTEN and self.shim is not None:
+            self.shim.core_forgot()
+
+    def refused(self, request: Any, error: RequestError) -> None:
+        """Tell the shim that the core has refused a request."""
+        super().refused(request, error)
+        if self.shim is not None:
+            self.shim.core_refused(error.request, str(error))

@@ -7,7 +7,6 @@ shim decide, and carries out its actions. Nothing in the loop waits for the core
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import random
@@ -16,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from quadriga.base.times import SECOND, whole_time
 from quadriga.core.driver.clock import SteadyClock
@@ -24,11 +23,10 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.cluster.cache import ClusterCache
-from quadriga.k8s.conversion.bounds import Bounds
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.auditing import Auditor
-from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path, only_ours
+from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.core_state import CoreState
@@ -37,36 +35,26 @@ from quadriga.k8s.driver.health import Health, health_of
 from quadriga.k8s.driver.inbox import Inbox, described
 from quadriga.k8s.driver.measured import Measured, measured_of
 from quadriga.k8s.driver.volumes import Volumes
+from quadriga.k8s.driver.watches import Watches
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.objects import (
-    ConfigMap,
-    Namespace,
-    Node,
     Pod,
     PodCondition,
-    PodGroup,
-    PriorityClass,
 )
 from quadriga.k8s.shim.inputs import (
-    Change,
     Changed,
     CoreForgot,
     CoreRefused,
     Input,
     LeaseHeld,
     LeaseLost,
-    PodGroupsServed,
-    Synced,
     VolumesChanged,
 )
 from quadriga.k8s.shim.shim import Shim
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.discovery import (
     DeviceClasses,
-    patiently,
-    pod_groups_path,
-    readable_pod_groups,
 )
 from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import Login
@@ -79,13 +67,6 @@ from quadriga.k8s.writers.writes import PodWrites
 from quadriga.si import SchedulerAPI
 
 _log = logging.getLogger("quadriga.kubernetes")
-
-_KINDS: Final = (
-    ("/api/v1/nodes", Node),
-    ("/api/v1/namespaces", Namespace),
-    ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
-    ("/api/v1/pods", Pod),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +138,7 @@ class KubernetesShim:
         self._shim: Shim | None = None
         self._writers: Writers | None = None
         self._volumes: Volumes | None = None
-        self._reflectors: list[Reflector[Any]] = []
-        self._unsynced = 0
+        self._watches: Watches | None = None
         self.settings = Settings()
 
     # -- for other threads -----------------------------------------------------------------------
@@ -199,7 +179,7 @@ class KubernetesShim:
         """Return the health (K16). Thread-safe."""
         shim, inbox = self._shim, self._inbox
         longest = int(self.options.health_delay * SECOND)
-        unsynced = tuple(each.key for each in list(self._reflectors) if not each.synced)
+        unsynced = tuple(each.key for each in self._reflectors() if not each.synced)
         if shim is None:
             unsynced = ("settings",)
         return health_of(
@@ -220,7 +200,7 @@ class KubernetesShim:
         shim = self._shim
         audit = shim.audit if shim is not None else None
         return measured_of(
-            self._inbox, self._writers, self._reflectors, self._leads, audit, self._watchdog
+            self._inbox, self._writers, self._reflectors(), self._leads, audit, self._watchdog
         )
 
     def state_dump(self) -> str:
@@ -258,7 +238,6 @@ class KubernetesShim:
         self._loop = asyncio.get_running_loop()
         self._main = asyncio.current_task()
         self._inbox = Inbox(clock=self._timing.now)
-        self._all_synced = asyncio.Event()
         self._begun.set()
         # Use the defaults until the settings are read (K13).
         settings = Settings()
@@ -331,29 +310,32 @@ class KubernetesShim:
             client, clock=clock, wall=time.time_ns, per_second=settings.conditions_per_second
         )
         self._writers = Writers(sender, pods, conditions, groups, events, _stop)
-        version = await self._pod_group_version(client)
-        self._put(PodGroupsServed(version))
-        self._reflectors = self._new_reflectors(client, maps, volumes, version)
-        self._unsynced = len(self._reflectors)
+        watches = Watches(
+            *(client, inbox, settings, self._timing),
+            watching=self.options.watching,
+            tune_gc=self.options.tune_gc,
+        )
+        await watches.prepare(self.options.namespace, maps, volumes)
+        self._watches = watches
         sender.start()
-        self._begin_listing()
+        watches.begin_listing()
         try:
             async with asyncio.TaskGroup() as tasks:
-                for each in self._reflectors:
+                for each in watches.reflectors:
                     tasks.create_task(each.run())
-                tasks.create_task(self._announce_synced(volumes))
+                tasks.create_task(watches.announce_synced(volumes))
                 tasks.create_task(volumes.run())
                 tasks.create_task(conditions.run())
                 tasks.create_task(groups.run())
-                tasks.create_task(self._look_for_groups(tasks, client, version))
+                tasks.create_task(watches.look_for_groups(tasks))
                 tasks.create_task(events.run())
                 tasks.create_task(self._lead(client))
-                tasks.create_task(self._new_auditor(self._shim).run())
+                tasks.create_task(self._new_auditor(self._shim, watches).run())
                 tasks.create_task(self._decide(inbox, self._shim, self._writers))
         except* _Stopped as stopped:
             raise _first(stopped) from None
         finally:
-            self._end_listing()
+            watches.end_listing()
             await pods.close()
             # Its thread may be in a call of the core, which will end.
             await asyncio.to_thread(sender.stop)
@@ -368,15 +350,14 @@ class KubernetesShim:
             namespace=self.options.namespace,
         )
 
-    def _new_auditor(self, shim: Shim) -> Auditor:
+    def _new_auditor(self, shim: Shim, watches: Watches) -> Auditor:
         service = self._scheduler
-        (pods,) = (each for each in self._reflectors if each.key == _KINDS[-1][0])
         return Auditor(
             CoreState(service, self.settings.cluster_id)
             if isinstance(service, SchedulerService)
             else None,
             self._cache,
-            pods=lambda: pods.objects,
+            pods=watches.pods,
             applications=shim.application_ids,
             serves=lambda: shim.serving,
             put=self._put,
@@ -384,126 +365,11 @@ class KubernetesShim:
             every=self.options.audit_every or self.settings.audit_interval / SECOND,
         )
 
-    def _new_reflectors(
-        self, client: Client, maps: ConfigMaps, volumes: Volumes, group_version: str
-    ) -> list[Reflector[Any]]:
-        inbox = self._inbox
-        assert inbox is not None
-        put = inbox.put
-        bounds = Bounds(self.settings.bounds)
-        within: dict[Any, Callable[[Any], Any]] = {
-            Pod: bounds.pod,
-            Node: bounds.node,
-            Namespace: bounds.namespace,
-        }
-
-        def announce_pod(change: Change, changed: Any) -> None:
-            volumes.pod_changed(change, changed)
-            put(Changed(change, changed))
-
-        found: list[Reflector[Any]] = [
-            Reflector(
-                client,
-                path,
-                kind,
-                announce_pod if kind is Pod else self._announce,
-                self._timing,
-                synced=self._one_synced,
-                wait_for_capacity=inbox.wait_for_capacity,
-                watching=self.options.watching,
-                within=within.get(kind),
-            )
-            for path, kind in _KINDS
-        ]
-        found.append(
-            Reflector(
-                client,
-                config_maps_path(self.options.namespace),
-                ConfigMap,
-                maps.announce,
-                self._timing,
-                synced=self._one_synced,
-                watching=self.options.watching,
-                within=only_ours,
-            )
-        )
-        if group_version:
-            found.append(self._group_reflector(client, group_version, self._one_synced))
-        return found
-
-    def _announce(self, change: Change, changed: Any) -> None:
-        self._put(Changed(change, changed))
-
-    def _group_reflector(
-        self, client: Client, version: str, synced: Callable[[], None] = lambda: None
-    ) -> Reflector[PodGroup]:
-        return Reflector(
-            client,
-            pod_groups_path(version),
-            PodGroup,
-            self._announce,
-            self._timing,
-            synced=synced,
-            watching=self.options.watching,
-            within=Bounds(self.settings.bounds).pod_group,
-        )
-
-    async def _pod_group_version(self, client: Client) -> str:
-        return await patiently(lambda: readable_pod_groups(client), self._timing.sleep)
-
-    async def _look_for_groups(
-        self, tasks: asyncio.TaskGroup, client: Client, version: str
-    ) -> None:
-        """Check from time to time whether the server has PodGroups, or has them in another version: an upgrade
-        may bring them. A server that has lost them may get them again."""
-        watched = self._reflectors[-1] if version else None
-        while True:
-            await self._timing.sleep(TUNING.pod_groups_check_s)
-            found = await self._pod_group_version(client)
-            if found in ("", version):
-                continue
-            version = found
-            self._put(PodGroupsServed(version))
-            if watched is None:
-                watched = self._group_reflector(client, version)
-                self._reflectors.append(watched)
-                tasks.create_task(watched.run())
-            else:
-                watched.key = pod_groups_path(version)  # for its next request
-
-    def _one_synced(self) -> None:
-        self._unsynced -= 1
-        if self._unsynced == 0:
-            self._end_listing()
-            self._all_synced.set()
-
-    async def _announce_synced(self, volumes: Volumes) -> None:
-        """Tell the shim that everything is synced that its pods need at the start."""
-        await self._all_synced.wait()
-        if volumes.awaited:
-            try:
-                async with asyncio.timeout(TUNING.volumes_patience_s):
-                    await volumes.synced()
-            except TimeoutError:
-                _log.warning("volumes cannot be listed: pods with claims stay pending until then")
-        self._put(Synced())
-
     def _look_again(self, pod: Pod) -> None:
         self._put(Changed("MODIFIED", pod))
 
     def _volumes_changed(self) -> None:
         self._put(VolumesChanged())
-
-    def _begin_listing(self) -> None:
-        """Disable the garbage collector for the first lists: it would take three quarters of their time (K190)."""
-        if self.options.tune_gc:
-            gc.disable()
-
-    def _end_listing(self) -> None:
-        if self.options.tune_gc and not gc.isenabled():
-            gc.collect()
-            gc.freeze()
-            gc.enable()
 
     async def _decide(self, inbox: Inbox, shim: Shim, writers: Writers) -> None:
         now, carry_out, clock = self._timing.now, writers.carry_out, SteadyClock()
@@ -569,6 +435,9 @@ class KubernetesShim:
 
     # -- small parts -----------------------------------------------------------------------------
 
+    def _reflectors(self) -> list[Reflector[Any]]:
+        return list(self._watches.reflectors) if self._watches is not None else []
+
     def _may_write(self) -> bool:
         return self._lease is None or self._lease.held
 
@@ -601,22 +470,11 @@ class KubernetesShim:
         return lambda pod: explainer.explain(pod.uid)
 
     def _dump(self) -> dict[str, Any]:
-        now = self._timing.now()
-        inbox, shim, writers = self._inbox, self._shim, self._writers
+        inbox, shim, writers, watches = self._inbox, self._shim, self._writers, self._watches
         return {
             "waitingEvents": len(inbox) if inbox is not None else 0,
             "leads": self._leads,
-            "reflectors": [
-                {
-                    "path": each.key,
-                    "state": each.state,
-                    "resourceVersion": each.version,
-                    "ageSeconds": (now - each.last_contact) // SECOND,
-                    "objects": each.known,
-                    "problem": each.problem,
-                }
-                for each in self._reflectors
-            ],
+            "reflectors": watches.dump() if watches is not None else [],
             "writes": dict(writers.pods.counts) if writers is not None else {},
             "waitingWrites": writers.pods.waiting if writers is not None else 0,
             "cache": self._cache.dump(),

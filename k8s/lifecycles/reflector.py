@@ -30,9 +30,6 @@ FAILED: Final = "failed"
 RETRY: Final = "retry"
 STOP: Final = "stop"
 
-#: States in which requests go to the API server.
-WORKS: Final[frozenset[State]] = frozenset({LISTING, WATCHING})
-
 
 class ReflectorFacts(Protocol):
     """The facts that guards read."""

@@ -20,7 +20,6 @@ import msgspec
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
-from quadriga.k8s.transport.refusals import refusal_of
 from quadriga.k8s.transport.requester import (
     JSON,
     MERGE_PATCH,
@@ -34,6 +33,7 @@ from quadriga.k8s.transport.retries import (
     delete_waits,
     is_again,
     patch_waits,
+    refusal_of,
 )
 from quadriga.k8s.tuning import TUNING
 from quadriga.k8s.writers.payloads import (

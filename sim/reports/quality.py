@@ -19,9 +19,6 @@ from quadriga.sim.reports.waits import distribution
 from quadriga.sim.usage import resource_of
 from quadriga.sim.workload.model import Workload
 
-__all__ = ["Holding", "JobRecord", "Quality", "bounded_slowdown", "jain", "quality"]
-
-
 #: a shorter run counts as this long in a slowdown (ns)
 _SHORTEST_RUN = 10 * SECOND
 

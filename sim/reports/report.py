@@ -3,17 +3,16 @@
 Values that depend on the machine (wall time, memory) are kept separately in ``measured``.
 """
 
-# Not compiled: it does not run for every message.
-
 from __future__ import annotations
 
+import csv
 import json
 import resource
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import IO, Any, Final
 
 from quadriga.base.times import SECOND
 from quadriga.core.model.gather_budget import GATHERINGS, LENDING
@@ -307,3 +306,33 @@ def _first(holders: Sequence[object]) -> dict[str, Any]:
 
 def _sorted(counts: dict[str, int]) -> dict[str, int]:
     return {name: counts[name] for name in sorted(counts) if counts[name]}
+
+
+#: times are in s of virtual time, empty if there is none; nodes are those of its pods, by name
+COLUMNS: Final = (
+    "job",
+    "user",
+    "queue",
+    "pods",
+    "submitted_s",
+    "started_s",
+    "ended_s",
+    "outcome",
+    "nodes",
+    "waited_for",
+)
+
+
+def write_jobs(file: IO[str], fates: Iterable[Fate]) -> None:
+    """Write the jobs in the order of their submission, after a line of column names."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for fate in sorted(fates, key=lambda each: (each.job.submit_s, each.job.job_id)):
+        job = fate.job
+        told = (job.job_id, job.user, fate.queue or job.queue, job.pods, job.submit_s)
+        times = (_seconds(fate.started), _seconds(fate.ended))
+        writer.writerow((*told, *times, fate.outcome, " ".join(fate.nodes), fate.waited_for))
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / SECOND:.9g}" if ns >= 0 else ""

@@ -13,8 +13,6 @@ from quadriga.base.times import SECOND
 from quadriga.si.recorder import Exchange, Recorder
 from quadriga.sim.scripted.script import Script
 
-__all__ = ["FLOWS", "Exchange", "record"]
-
 RM: Final = "resource manager"
 CORE: Final = "core"
 

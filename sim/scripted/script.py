@@ -42,8 +42,6 @@ from quadriga.si import (
 )
 from quadriga.si.lines import lines
 
-__all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
-
 #: a configuration with one queue for everyone, ``root.default``
 ONE_QUEUE: Final = """\
 partitions:

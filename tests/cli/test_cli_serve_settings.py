@@ -7,7 +7,8 @@ import pytest
 
 from quadriga.cli import serve
 from quadriga.cli.errors import CommandError
-from quadriga.cli.serving.settings import Address, Settings, settings_of
+from quadriga.cli.serving.addresses import Address
+from quadriga.cli.serving.settings import Settings, settings_of
 
 
 def understood(*words: object) -> Settings:

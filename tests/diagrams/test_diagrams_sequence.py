@@ -7,7 +7,7 @@ import pytest
 from quadriga.base.times import SECOND
 from quadriga.diagrams import SEQUENCE_FORMATS, DiagramError, Message, sequence
 from quadriga.diagrams.formats.style import LIGHT
-from quadriga.diagrams.text_width import text_width
+from quadriga.diagrams.sequence_svg import text_width
 
 FLOW = (
     Message(100, "RM", "core", "update: 2 asks; gang", "placeholders #2"),

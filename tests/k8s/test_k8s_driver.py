@@ -23,12 +23,11 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver import core_sender
 from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
-from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.core_sender import CoreSender, CoreWatcher
 from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.health import health_of
 from quadriga.k8s.driver.inbox import Inbox, described
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
-from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
 from quadriga.k8s.transport.login import Login

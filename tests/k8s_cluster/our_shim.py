@@ -12,8 +12,8 @@ from quadriga.core import Options as CoreOptions
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
 from quadriga.fsm.lifecycles import application as application_fsm
+from quadriga.k8s.driver.core_sender import CoreWatcher
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
-from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.k8s.transport.login import log_in
 from quadriga.si import SchedulerAPI
 from quadriga.si.client import Client

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from quadriga.core.checks.health import HealthObject
 from quadriga.core.views import Views
 from quadriga.core.views.objects import (
     ApplicationObject,
@@ -18,7 +19,6 @@ from quadriga.core.views.objects import (
     ClusterObject,
     ContainerSample,
     GroupObject,
-    HealthObject,
     NodeObject,
     PartitionObject,
     PartitionUtilisation,

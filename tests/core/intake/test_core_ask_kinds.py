@@ -12,7 +12,7 @@ from quadriga.core.model.ask import Ask, AskGroup, AskKind
 from quadriga.core.resources.locality import Locality, Rule
 from quadriga.core.resources.shapes import Requirements
 from quadriga.core.resources.units import DeviceUnits, share
-from quadriga.core.runtime.allocation_templates import AllocationTemplates
+from quadriga.core.runtime.outbox import AllocationTemplates
 from quadriga.si import AllocationResponse, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 

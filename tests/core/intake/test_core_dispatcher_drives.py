@@ -12,8 +12,8 @@ import pytest
 from core_steps import partitions
 
 from quadriga.core.intake import dispatcher, fires
-from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, Route
-from quadriga.core.intake.routes import Answers, concerns, part
+from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
+from quadriga.core.intake.routes import Answers, Route, concerns, part
 from quadriga.fsm import ALLOCATION, ASK, LIFECYCLES, DefinitionError, InvalidTransition, Lifecycle
 from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.si import Allocation, AllocationRequest, NodeInfo

@@ -8,7 +8,8 @@ from core_steps import on_nodes, run, serve
 from core_world import reported
 
 from quadriga import si
-from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
+from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute
+from quadriga.core.intake.routes import Route
 from quadriga.fsm import LIFECYCLES
 from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.scripted.script import Script

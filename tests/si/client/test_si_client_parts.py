@@ -15,11 +15,11 @@ from quadriga.si import RequestError
 from quadriga.si.client import Backoff, RegisterAgain, Tls, connection_state
 from quadriga.si.client.channels import ChannelFactory
 from quadriga.si.client.errors import refusal, to_exception
-from quadriga.si.client.incoming import IncomingMessages
 from quadriga.si.client.outgoing import OutgoingRequests
+from quadriga.si.client.registration import IncomingMessages
 from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import Channel
-from quadriga.si.server.delivery.message_order import MessageOrder
+from quadriga.si.server.delivery.mailbox import MessageOrder
 from quadriga.si.wire import REGISTER_AGAIN
 
 KINDS = st.sampled_from([*STREAMS])

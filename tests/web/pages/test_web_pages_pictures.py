@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quadriga.fsm import LIFECYCLES
-from quadriga.web.pages.pictures import layouts, picture
+from quadriga.web.pages.data.lifecycles import layouts, picture
 
 Box = tuple[float, float, float, float]  # centre, width and height
 

@@ -13,10 +13,9 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.web import print_openapi
 from quadriga.web.app import create_app
-from quadriga.web.openapi import document
+from quadriga.web.openapi import Schemas, document
 from quadriga.web.resource import Resource
 from quadriga.web.responses import API
-from quadriga.web.schema import Schemas
 
 COMMITTED = Path(__file__).resolve().parents[3] / "docs" / "openapi.json"
 

@@ -9,7 +9,7 @@ import pytest
 from live_cluster import LiveCluster
 from on_a_port import PATIENCE, Client, client_of, serving
 
-from quadriga.web.ui import WebUI
+from quadriga.web.app import WebUI
 
 
 def is_number(value: Any) -> bool:

@@ -11,7 +11,7 @@ from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views import NotFound
-from quadriga.core.views.gangs import waiting_gang
+from quadriga.core.views.applications import waiting_gang
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
 from quadriga.web.pages.data.ended import ended_application
