@@ -242,6 +242,37 @@ def waiting_gangs(gangs: int) -> Iterator[int]:
     yield from _releases(scheduler, held, Clock)
 
 
+def crowded_gang(nodes: int) -> Iterator[int]:
+    """A pod ends, and a gang of two sizes is tried: ten nodes have room for any of its members, the others are full."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, nodes)
+    add_apps(scheduler, ["root.a"])
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(nodes):
+        _ask(request, "app-0", f"pod-{at}", vcore=100_000 if at > 10 else 96_000, memory=1)
+    for at in range(TURNS):
+        _ask(request, "app-0", f"small-{at}", vcore=200, memory=1)
+    scheduler.apply(request, 0)
+    held = _allocations(scheduler.schedule(0))
+    whole = resource({"vcore": 45_000, "memory": 18})
+    wanted, request = si.ApplicationRequest(rmID=RM), si.AllocationRequest(rmID=RM)
+    wanted.new.add(applicationID="gang", queueName="root.b", ugi=USER, placeholderAsk=whole)
+    for size in (3000, 2000):
+        _ask(request, "gang", f"member-{size}", vcore=size, memory=1)
+        request.asks[-1].maxAllocations, request.asks[-1].placeholder = 9, True
+        request.asks[-1].taskGroupName = f"{size}"
+    scheduler.apply(wanted, 0)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for turn, each in enumerate(each for each in held if each.allocationKey.startswith("small")):
+        tried = scheduler.tally.gang_attempts["nodes"]
+        with Clock() as clock:
+            scheduler.apply(_release(each), turn + 1)
+            scheduler.schedule(turn + 1)
+        if scheduler.tally.gang_attempts["nodes"] > tried:
+            yield clock.spent
+
+
 def task_groups(groups: int) -> Iterator[int]:
     """A pod of an application with so many task groups, each with an ask that waits."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
@@ -475,6 +506,7 @@ DIMENSIONS = (
     Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
+    Dimension("a gang of two sizes is tried", "nodes", crowded_gang, 1_000, 10_000, 0.2),
     Dimension("a release", "waiting gangs", waiting_gangs, 10, 1_000, 0.2),
     Dimension("the longest slice of a health check", "nodes", _longest_slice(
         lambda views, _: lambda core: views.health_in_steps()), 1_000, 10_000),
