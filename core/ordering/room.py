@@ -214,7 +214,7 @@ class RoomWatch:
 
     def __init__(self) -> None:
         self.counts: dict[tuple[Need, str, bool], _Count] = {}
-        #: those of them for which no line waits: they are kept for the gangs that are being tried (D361)
+        #: those of them for which no line waits: they are kept while gangs are tried
         self._idle: dict[tuple[Need, str, bool], None] = {}
         #: nodes that lost room; it is counted when it matters
         self._lost: list[Node] = []
@@ -260,7 +260,7 @@ class RoomWatch:
             count = self.counts.get(key)
             if key in self._idle:
                 del self._idle[key]
-                count = self.counts[key] = self.counts.pop(key)  # in order, as if it was new
+                count = self.counts[key] = self.counts.pop(key)  # last, like a new one
             if count is None:
                 count = self.counts[key] = _Count(shape, mixed, nodes, len(self._lost))
             if gained:
