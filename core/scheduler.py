@@ -148,12 +148,13 @@ class Scheduler:
         kernel = self._advance_to(now)
         kernel.cause = "schedule"
         partitions = list(_partitions(self._active))
-        idle = len(self._active) < len(self._rms)
-        self.unfinished = self._turns.schedule(kernel, partitions, limit, budget, idle=idle)
+        idle = len(self._rms) - len(self._active) if len(self._rms) > 1 else None
+        self.unfinished = self._turns.schedule(kernel, partitions, limit, budget, idle)
         kernel.settle()
-        self._decided_at = kernel.now
-        for rm_id in self._turns.resting:
-            del self._active[rm_id]
+        if idle is not None:
+            self._decided_at = kernel.now
+            for rm_id in self._turns.resting:
+                del self._active[rm_id]
         return kernel.outbox.take()
 
     def advance(self, now: Time) -> list[Output]:

@@ -45,13 +45,12 @@ class Turns:
         partitions: list[Partition],
         limit: int | None,
         budget: int | None,
-        *,
-        idle: bool,
+        idle: int | None,
     ) -> bool:
         """Make decisions in these partitions. Return True if more decisions are left.
 
-        ``limit`` bounds the number of rounds, ``budget`` the number of decisions (``None``: no bound). ``idle``:
-        other resource managers rest, which counts as a round that finds nothing.
+        ``limit`` bounds the number of rounds, ``budget`` the number of decisions (``None``: no bound). So many
+        others are ``idle``, which counts as a round that finds nothing; ``None``: there are no others, and none rests.
         """
         self.resting = []
         most = 1 if idle and limit != 0 and budget != 0 else 0
@@ -79,7 +78,7 @@ class Turns:
                 budget -= rounds * len(own)
             most = max(most, rounds)
             unfinished = unfinished or bool(more)
-            if rounds and not more and all(map(_rests, own)):
+            if idle is not None and rounds and not more and all(map(_rests, own)):
                 self.resting.append(own[0].rm.rm_id)
         kernel.tally.rounds += most
         if kernel.hints_in_slices:
