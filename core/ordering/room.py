@@ -245,13 +245,6 @@ class RoomWatch:
         line.add(app)
         app.gang.line = line
         self._open(line, nodes)
-        self._drop_idle()
-
-    def _drop_idle(self) -> None:
-        if not self.tried:
-            for key in self._idle:
-                del self.counts[key]
-            self._idle.clear()
 
     def _open(self, line: Line, nodes: Iterable[Node]) -> None:
         """The line waits from now on, as one line with another that waits for the same."""
@@ -299,7 +292,10 @@ class RoomWatch:
         line = self.tried.pop(app, None)
         if line is not None:
             self._try_first(line)
-        self._drop_idle()
+        if not self.tried:
+            for key in self._idle:
+                del self.counts[key]
+            self._idle.clear()
 
     @property
     def waits(self) -> bool:

@@ -42,10 +42,8 @@ def timer_fired(kernel: Kernel, timer: Timer) -> None:
 
 def rm_of(entity: Any) -> ResourceManager | None:
     """The resource manager to which the entity of a timer belongs, if it tells."""
-    if isinstance(entity, ResourceManager):
-        return entity
     partition = _partition_of(entity)
-    return None if partition is None else partition.rm
+    return partition.rm if partition else entity if isinstance(entity, ResourceManager) else None
 
 
 def _partition_of(entity: Any) -> Partition | None:

@@ -106,25 +106,13 @@ def _rests(partition: Partition) -> bool:
     """Whether nothing waits here, so that no round decides anything until a message or a timer changes that (D361)."""
     waiting, hints = partition.waiting, partition.hints
     return partition.root.priority is None and not (
-        partition.reservations
-        or partition.rm.all_states
-        or partition.failed_preemptions.by_shape
-        or hints.asks
-        or hints.inspection is not None
-        or waiting.backs_off
-        or waiting.deferred_asks
-        or waiting.deferred_gangs
-        or waiting.deferred_reservations
-        or waiting.gangs
-        or waiting.protected is not None
-        or waiting.quota_look is not None
-        or waiting.quota_plans
-        or waiting.retries
-        or waiting.short_quotas
-        or waiting.stranded
-        or waiting.to_score
-        or waiting.too_large_to_replace
-    )
+        partition.reservations or partition.rm.all_states or partition.failed_preemptions.by_shape
+        or hints.asks or hints.inspection is not None or waiting.backs_off
+        or waiting.deferred_asks or waiting.deferred_gangs or waiting.deferred_reservations
+        or waiting.gangs or waiting.protected is not None or waiting.quota_look is not None
+        or waiting.quota_plans or waiting.retries or waiting.short_quotas
+        or waiting.stranded or waiting.to_score or waiting.too_large_to_replace
+    )  # fmt: skip
 
 
 def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
