@@ -242,6 +242,37 @@ def waiting_gangs(gangs: int) -> Iterator[int]:
     yield from _releases(scheduler, held, Clock)
 
 
+def crowded_gang(nodes: int) -> Iterator[int]:
+    """A pod ends, and a gang of two sizes is tried: ten nodes have room for any of its members, the others are full."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, nodes)
+    add_apps(scheduler, ["root.a"])
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(nodes):
+        _ask(request, "app-0", f"pod-{at}", vcore=100_000 if at > 10 else 96_000, memory=1)
+    for at in range(TURNS):
+        _ask(request, "app-0", f"small-{at}", vcore=200, memory=1)
+    scheduler.apply(request, 0)
+    held = _allocations(scheduler.schedule(0))
+    whole = resource({"vcore": 45_000, "memory": 18})
+    wanted, request = si.ApplicationRequest(rmID=RM), si.AllocationRequest(rmID=RM)
+    wanted.new.add(applicationID="gang", queueName="root.b", ugi=USER, placeholderAsk=whole)
+    for size in (3000, 2000):
+        _ask(request, "gang", f"member-{size}", vcore=size, memory=1)
+        request.asks[-1].maxAllocations, request.asks[-1].placeholder = 9, True
+        request.asks[-1].taskGroupName = f"{size}"
+    scheduler.apply(wanted, 0)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for turn, each in enumerate(each for each in held if each.allocationKey.startswith("small")):
+        tried = scheduler.tally.gang_attempts["nodes"]
+        with Clock() as clock:
+            scheduler.apply(_release(each), turn + 1)
+            scheduler.schedule(turn + 1)
+        if scheduler.tally.gang_attempts["nodes"] > tried:
+            yield clock.spent
+
+
 def task_groups(groups: int) -> Iterator[int]:
     """A pod of an application with so many task groups, each with an ask that waits."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
@@ -274,6 +305,43 @@ def task_groups(groups: int) -> Iterator[int]:
                     terminationType=si.TerminationType.PLACEHOLDER_REPLACED,
                 )
                 scheduler.apply(released_request, 0)
+        yield opcodes.spent
+
+
+def stateaware_leaf(applications: int) -> Iterator[int]:
+    """An ask of the last application of a stateaware leaf, in which all wait for their turn."""
+    aware = "          - name: a\n            properties: {application.sort.policy: stateaware}\n"
+    config = TWO_QUEUES.format(sort="fair").replace("          - name: a\n", aware)
+    scheduler = registered(config)
+    add_nodes(scheduler, 1)
+    add_apps(scheduler, ["root.a"] * applications)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(applications):
+        _ask(request, f"app-{at}", "large", vcore=100_001)
+    scheduler.apply(request, 0)
+    scheduler.schedule(0)
+    for turn in range(TURNS):
+        with Opcodes() as opcodes:
+            _asked(scheduler, f"app-{applications - 1}", f"pod-{turn}")
+            assert not allocations_in(scheduler.schedule(0))
+        yield opcodes.spent
+
+
+def idle_resource_managers(number: int) -> Iterator[int]:
+    """A pod is placed; so many other resource managers have a node and no asks."""
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, 1)
+    add_apps(scheduler, ["root.a"])
+    config = TWO_QUEUES.format(sort="fair")
+    for at in range(number):
+        rm = f"rm-{at:05}"
+        scheduler.apply(si.RegisterResourceManagerRequest(rmID=rm, config=config), 0)
+        _join(scheduler, ["n"], rm)
+    scheduler.schedule(0)
+    for turn in range(TURNS):
+        with Opcodes() as opcodes:
+            _asked(scheduler, "app-0", f"pod-{turn}")
+            assert allocations_in(scheduler.schedule(0)) == 1
         yield opcodes.spent
 
 
@@ -438,6 +506,7 @@ DIMENSIONS = (
     Dimension("a node leaves and a pod is placed", "nodes", _pod_after(_leaves), 1_000, 10_000, 0.2),
     Dimension("a node is resized and a pod is placed", "nodes", _pod_after(_resizes), 1_000, 10_000, 0.2),
     Dimension("an ask preempts", "running allocations", preempting_asks, 1_000, 10_000, 0.3),
+    Dimension("a gang of two sizes is tried", "nodes", crowded_gang, 1_000, 10_000, 0.2),
     Dimension("a release", "waiting gangs", waiting_gangs, 10, 1_000, 0.2),
     Dimension("the longest slice of a health check", "nodes", _longest_slice(
         lambda views, _: lambda core: views.health_in_steps()), 1_000, 10_000),
@@ -454,6 +523,8 @@ DIMENSIONS = (
     Dimension("the longest slice of one user", "applications", one_user, 1_000, 10_000),
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2, counted=True),
+    Dimension("an ask in a stateaware leaf", "applications", stateaware_leaf, 100, 1_000, 0.2, counted=True),
+    Dimension("an ask and its placement", "idle RMs", idle_resource_managers, 10, 100, 0.2, counted=True),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
     Dimension("a decision", "queues with a size each", sizes_in_queues, 100, 1_000, 0.2, counted=True),
     Dimension("a release at a limit", "sizes of asks", sizes_short_of_limit, 100, 1_000, 0.2, counted=True),
@@ -491,13 +562,13 @@ def _asked(scheduler: Scheduler, app: str, key: str) -> None:
     scheduler.apply(request, 0)
 
 
-def _join(scheduler: Scheduler, names: list[str]) -> None:
+def _join(scheduler: Scheduler, names: list[str], rm: str = RM) -> None:
     capacity = resource({"vcore": 100_000, "memory": 10**9})
     infos = [
         si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=capacity)
         for name in names
     ]
-    scheduler.apply(si.NodeRequest(rmID=RM, nodes=infos), scheduler.now)
+    scheduler.apply(si.NodeRequest(rmID=rm, nodes=infos), scheduler.now)
 
 
 def _allocations(outputs: object) -> list[si.Allocation]:

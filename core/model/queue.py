@@ -593,7 +593,7 @@ class LeafQueue(Queue):
     is empty, or has lanes for the applications under limits of users or groups.
     """
 
-    __slots__ = ("admission", "apps", "limited", "serving", "turn")
+    __slots__ = ("admission", "apps", "entered", "limited", "serving", "turn", "turn_order")
 
     leaf = True
 
@@ -608,9 +608,14 @@ class LeafQueue(Queue):
         self.limited: tuple[Level, ...] = ()
         #: with the stateaware policy, the one application that may start next (2.9)
         self.turn: Application | None = None
+        #: those that had a claim to the turn when they last changed, by their places (whether it is not Starting,
+        #: number), and a heap of the places; ``None`` before all applications are looked at once (D360)
+        self.entered: dict[tuple[bool, int], Application] = {}
+        self.turn_order: list[tuple[bool, int]] | None = None
 
     def configure(self, config: QueueConfig) -> None:
         super().configure(config)
+        self.entered, self.turn_order = {}, None
         if not self.stateaware:
             self.turn = None
 

@@ -210,10 +210,12 @@ class RoomWatch:
     """The gangs of a partition that wait for room, by the size of the members that lack it: what they need, and
     the node that they require."""
 
-    __slots__ = ("_due", "_lines", "_lost", "_now", "_number", "counts", "tried")
+    __slots__ = ("_due", "_idle", "_lines", "_lost", "_now", "_number", "counts", "tried")
 
     def __init__(self) -> None:
         self.counts: dict[tuple[Need, str, bool], _Count] = {}
+        #: those of them for which no line waits: they are kept while gangs are tried
+        self._idle: dict[tuple[Need, str, bool], None] = {}
         #: nodes that lost room; it is counted when it matters
         self._lost: list[Node] = []
         self._lines: dict[Hashable, Line] = {}
@@ -249,6 +251,9 @@ class RoomWatch:
         for shape, number, gained, mixed in line.key[2]:
             key = shape.need, shape.required_node, mixed
             count = self.counts.get(key)
+            if key in self._idle:
+                del self._idle[key]
+                count = self.counts[key] = self.counts.pop(key)  # last, like a new one
             if count is None:
                 count = self.counts[key] = _Count(shape, mixed, nodes, len(self._lost))
             if gained:
@@ -287,6 +292,10 @@ class RoomWatch:
         line = self.tried.pop(app, None)
         if line is not None:
             self._try_first(line)
+        if not self.tried:
+            for key in self._idle:
+                del self.counts[key]
+            self._idle.clear()
 
     @property
     def waits(self) -> bool:
@@ -373,4 +382,4 @@ class RoomWatch:
                 del count.waiting[line, shape]
                 count.least = min(count.waiting.values(), default=_NEVER)
             if not count.waiting and not count.gains:
-                del self.counts[key]
+                self._idle[key] = None

@@ -7,6 +7,7 @@ passes it up the tree unless the application may not be served at present.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -168,11 +169,7 @@ class WaitingAsks(Waiting):
         leaf = app.queue
         if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
             return
-        waiting = [a for a in leaf.apps.values() if a.state in application_fsm.STATEAWARE_TURN]
-        waiting.sort(key=lambda a: (a.state not in application_fsm.KEEPS_TURN, a.seq))
-        deferred = {ask.app for ask in self.deferred_asks}  # these asks are still pending
-        keeps = application_fsm.KEEPS_TURN
-        turn = next((a for a in waiting if a.groups or a in deferred or a.state in keeps), None)
+        turn = self._next_turn(leaf, app)
         if turn is not leaf.turn:
             before, leaf.turn = leaf.turn, turn
             if before is not None and before.state not in application_fsm.RUNS_FREELY:
@@ -180,6 +177,35 @@ class WaitingAsks(Waiting):
             if turn is not None and not turn.backoff_until:
                 turn.unblock(EVERY_BIT)
                 self.retries.update(turn.reservations)
+
+    def _next_turn(self, leaf: LeafQueue, changed: Application) -> Application | None:
+        """The application that has the turn now that this one has changed; the others are not looked at (D360)."""
+        order, entered = leaf.turn_order, leaf.entered
+        candidates: Iterable[Application] = (changed,)
+        if order is None:
+            order = leaf.turn_order = []
+            candidates = leaf.apps.values()
+        for app in candidates:
+            place = app.state not in application_fsm.KEEPS_TURN, app.seq
+            if place not in entered and self._may_have_turn(app):
+                entered[place] = app
+                heappush(order, place)
+        while order:
+            app = entered[order[0]]
+            keeps = app.state in application_fsm.KEEPS_TURN
+            if keeps is not order[0][0] and self._may_have_turn(app):
+                return app
+            del entered[heappop(order)]
+        return None
+
+    def _may_have_turn(self, app: Application) -> bool:
+        """Whether it is Starting, or is Accepted and has pending asks, be they deferred."""
+        if app.state not in application_fsm.STATEAWARE_TURN:
+            return False
+        if app.groups or app.state in application_fsm.KEEPS_TURN:
+            return True
+        deferred = self.deferred_asks
+        return bool(deferred) and any(ask in deferred for ask in app.asks.values())
 
     # -- retries ---------------------------------------------------------------------------------
 
