@@ -327,24 +327,6 @@ def stateaware_leaf(applications: int) -> Iterator[int]:
         yield opcodes.spent
 
 
-def idle_resource_managers(number: int) -> Iterator[int]:
-    """A pod is placed; so many other resource managers have a node and no asks."""
-    scheduler = registered(TWO_QUEUES.format(sort="fair"))
-    add_nodes(scheduler, 1)
-    add_apps(scheduler, ["root.a"])
-    config = TWO_QUEUES.format(sort="fair")
-    for at in range(number):
-        rm = f"rm-{at:05}"
-        scheduler.apply(si.RegisterResourceManagerRequest(rmID=rm, config=config), 0)
-        _join(scheduler, ["n"], rm)
-    scheduler.schedule(0)
-    for turn in range(TURNS):
-        with Opcodes() as opcodes:
-            _asked(scheduler, "app-0", f"pod-{turn}")
-            assert allocations_in(scheduler.schedule(0)) == 1
-        yield opcodes.spent
-
-
 def sizes_of_asks(number: int) -> Iterator[int]:
     """A pod ends and one is placed, in a full cluster with asks of so many sizes that wait."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
@@ -524,7 +506,6 @@ DIMENSIONS = (
     Dimension("a page of nodes", "nodes", page_of_nodes, 1_000, 10_000, 0.2),
     Dimension("a member is replaced", "task groups", task_groups, 30, 300, 0.2, counted=True),
     Dimension("an ask in a stateaware leaf", "applications", stateaware_leaf, 100, 1_000, 0.2, counted=True),
-    Dimension("an ask and its placement", "idle RMs", idle_resource_managers, 10, 100, 0.2, counted=True),
     Dimension("a release and a placement", "waiting sizes", sizes_of_asks, 10, 100, 0.2, counted=True),
     Dimension("a decision", "queues with a size each", sizes_in_queues, 100, 1_000, 0.2, counted=True),
     Dimension("a release at a limit", "sizes of asks", sizes_short_of_limit, 100, 1_000, 0.2, counted=True),
@@ -562,13 +543,13 @@ def _asked(scheduler: Scheduler, app: str, key: str) -> None:
     scheduler.apply(request, 0)
 
 
-def _join(scheduler: Scheduler, names: list[str], rm: str = RM) -> None:
+def _join(scheduler: Scheduler, names: list[str]) -> None:
     capacity = resource({"vcore": 100_000, "memory": 10**9})
     infos = [
         si.NodeInfo(nodeID=name, action=si.NodeInfo.CREATE, schedulableResource=capacity)
         for name in names
     ]
-    scheduler.apply(si.NodeRequest(rmID=rm, nodes=infos), scheduler.now)
+    scheduler.apply(si.NodeRequest(rmID=RM, nodes=infos), scheduler.now)
 
 
 def _allocations(outputs: object) -> list[si.Allocation]:

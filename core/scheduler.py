@@ -73,16 +73,6 @@ def check_time(now: Time, latest: int) -> int:
     return now
 
 
-def _partitions(rms: Mapping[str, ResourceManager]) -> Iterator[Partition]:
-    """The partitions of these resource managers, in order of resource manager and name."""
-    for rm_id in sorted(rms) if len(rms) > 1 else rms:
-        partitions = rms[rm_id].partitions
-        if len(partitions) > 1:
-            yield from (partitions[name] for name in sorted(partitions))
-        else:
-            yield from partitions.values()
-
-
 class Scheduler:
     """All times are integer ns, up to 2^62, of one clock that does not go back."""
 
@@ -97,10 +87,6 @@ class Scheduler:
         observers.install(self._kernel)  # first: a record precedes those of what follows
         effects.install(self._kernel)
         self._rms: dict[str, ResourceManager] = {}
-        #: those that take part in the rounds: the others rest (D361)
-        self._active: dict[str, ResourceManager] = {}
-        #: the instant (ns) of the last call of ``schedule``
-        self._decided_at = 0
         #: the last call of ``schedule`` ended because of its limit or budget: there may be more to decide
         self.unfinished = False
         self._turns = Turns()
@@ -124,10 +110,7 @@ class Scheduler:
         elif isinstance(message, UpdateConfigurationRequest):
             self._reconfigure(message)
         elif isinstance(message, ApplicationRequest | AllocationRequest | NodeRequest):
-            rm = self._rm(message)
-            if message.rmID not in self._active:
-                self._wake(rm)
-            dispatch(kernel, rm, message)
+            dispatch(kernel, self._rm(message), message)
         else:
             raise RequestError(kernel.cause, "", "is not a message for the scheduler")
         kernel.settle()
@@ -148,14 +131,9 @@ class Scheduler:
         """
         kernel = self._advance_to(now)
         kernel.cause = "schedule"
-        partitions = list(_partitions(self._active))
-        idle = len(self._rms) - len(self._active) if len(self._rms) > 1 else None
-        self.unfinished = self._turns.schedule(kernel, partitions, limit, budget, idle)
+        partitions = list(self.partitions())
+        self.unfinished = self._turns.schedule(kernel, partitions, limit, budget)
         kernel.settle()
-        if idle is not None:
-            self._decided_at = kernel.now
-            for rm_id in self._turns.resting:
-                del self._active[rm_id]
         return kernel.outbox.take()
 
     def advance(self, now: Time) -> list[Output]:
@@ -230,7 +208,6 @@ class Scheduler:
         buffer and streams get them in any case."""
         rm = self._rms.get(rm_id)
         if rm is not None:
-            self._wake(rm)
             self._events.hear(rm, wanted)
 
     def set_hints_in_slices(self, wanted: bool) -> None:
@@ -266,7 +243,6 @@ class Scheduler:
             text = f"resource manager {rm_id!r} is {state}: {trigger} is not possible"
             raise RequestError(trigger, "rmID", text)
         kernel.cause = trigger
-        self._wake(rm)
         kernel.fire(RESOURCE_MANAGER, rm, trigger)
         kernel.settle()
         return kernel.outbox.take()
@@ -324,7 +300,13 @@ class Scheduler:
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in order of resource manager and name."""
-        return _partitions(self._rms)
+        rms = self._rms
+        for rm_id in sorted(rms) if len(rms) > 1 else rms:
+            partitions = rms[rm_id].partitions
+            if len(partitions) > 1:
+                yield from (partitions[name] for name in sorted(partitions))
+            else:
+                yield from partitions.values()
 
     def partition(self, name: str = "default", rm_id: str | None = None) -> Partition:
         """The partition of this name. Raises ``KeyError``."""
@@ -411,18 +393,7 @@ class Scheduler:
         while (timer := kernel.timers.pop(until)) is not None:
             kernel.now = max(kernel.now, timer.when)
             kernel.cause = _cause_of(timer.name)
-            if len(self._active) < len(self._rms):
-                rm = deadlines.rm_of(timer.entity)
-                for each in self._rms.values() if rm is None else (rm,):
-                    self._wake(each)
             deadlines.timer_fired(kernel, timer)
-
-    def _wake(self, rm: ResourceManager) -> None:
-        """Something may change for this resource manager: it takes part in the next round."""
-        if rm.rm_id not in self._active:
-            self._active[rm.rm_id] = rm
-            for partition in rm.partitions.values():
-                partition.node_index.now = self._decided_at
 
     def _rm(self, message: Request) -> ResourceManager:
         rm = self._rms.get(message.rmID)
@@ -439,7 +410,6 @@ class Scheduler:
         if rm is None:
             rm = self._rms[message.rmID] = ResourceManager(message.rmID)
             observers.observe(rm, self._events)
-        self._wake(rm)
         configure(self._kernel, rm, message, configuration)
 
     def check_update(self, message: UpdateConfigurationRequest) -> None:
@@ -449,7 +419,6 @@ class Scheduler:
 
     def _reconfigure(self, message: UpdateConfigurationRequest) -> None:
         rm, configuration = self._read_update(message)
-        self._wake(rm)
         configure(self._kernel, rm, message, configuration)
 
     def _read_update(

@@ -10,7 +10,6 @@ from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.reservation import Reservation
-from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel
@@ -38,12 +37,6 @@ def timer_fired(kernel: Kernel, timer: Timer) -> None:
     else:
         _NAMED[timer.name](kernel, timer.entity)
     kernel.settle()
-
-
-def rm_of(entity: Any) -> ResourceManager | None:
-    """The resource manager to which the entity of a timer belongs, if it tells."""
-    partition = _partition_of(entity)
-    return partition.rm if partition else entity if isinstance(entity, ResourceManager) else None
 
 
 def _partition_of(entity: Any) -> Partition | None:

@@ -31,29 +31,20 @@ _TURN: Final = 64
 class Turns:
     """Remembers which resource manager is next, from one call to the next one."""
 
-    __slots__ = ("_next", "resting")
+    __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        #: the rmIDs of those that had nothing to decide in the last call, and have not until something changes for them
-        self.resting: list[str] = []
         #: the rmID of the first turn
         self._next = ""
 
     def schedule(
-        self,
-        kernel: Kernel,
-        partitions: list[Partition],
-        limit: int | None,
-        budget: int | None,
-        idle: int | None,
+        self, kernel: Kernel, partitions: list[Partition], limit: int | None, budget: int | None
     ) -> bool:
         """Make decisions in these partitions. Return True if more decisions are left.
 
-        ``limit`` bounds the number of rounds, ``budget`` the number of decisions (``None``: no bound). So many
-        others are ``idle``, which counts as a round that finds nothing; ``None``: there are no others, and none rests.
+        ``limit`` bounds the number of rounds, ``budget`` the number of decisions (``None``: no bound).
         """
-        self.resting = []
-        most = 1 if idle and limit != 0 and budget != 0 else 0
+        most = 0
         whole = budget or 0
         unfinished = False
         served = [partition for partition in partitions if _is_served(partition)]
@@ -78,8 +69,6 @@ class Turns:
                 budget -= rounds * len(own)
             most = max(most, rounds)
             unfinished = unfinished or bool(more)
-            if idle is not None and rounds and not more and all(map(_rests, own)):
-                self.resting.append(own[0].rm.rm_id)
         kernel.tally.rounds += most
         if kernel.hints_in_slices:
             # with what the decisions have left of the budget, and at least a quarter of it
@@ -100,19 +89,6 @@ class Turns:
 def _is_served(partition: Partition) -> bool:
     """Whether the partition's resource manager is connected; otherwise nothing is scheduled (2.10)."""
     return RESOURCE_MANAGER.allows(partition.rm.state, resource_manager_fsm.DISCONNECT)
-
-
-def _rests(partition: Partition) -> bool:
-    """Whether nothing waits here, so that no round decides anything until a message or a timer changes that (D361)."""
-    waiting, hints = partition.waiting, partition.hints
-    return partition.root.priority is None and not (
-        partition.reservations or partition.rm.all_states or partition.failed_preemptions.by_shape
-        or hints.asks or hints.inspection is not None or waiting.backs_off
-        or waiting.deferred_asks or waiting.deferred_gangs or waiting.deferred_reservations
-        or waiting.gangs or waiting.protected is not None or waiting.quota_look is not None
-        or waiting.quota_plans or waiting.retries or waiting.short_quotas
-        or waiting.stranded or waiting.to_score or waiting.too_large_to_replace
-    )  # fmt: skip
 
 
 def _after(owners: list[list[Partition]], own: list[Partition]) -> str:

@@ -118,31 +118,6 @@ def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
     assert scheduler.unfinished
 
 
-def test_a_resource_manager_for_which_nothing_waits_rests() -> None:
-    """D361: no round looks at it, nor does it take anything of a budget, until something concerns it."""
-    scheduler, _ = crowd(["one", "two"], 1)
-    scheduler.schedule(0)
-    looked: list[str] = []
-    for rm in scheduler.resource_managers():
-        rm.observer.round_ended = lambda partition: looked.append(partition.rm.rm_id)
-    scheduler.schedule(1)
-    assert looked == []
-    assert scheduler.tally.rounds == 3  # two, and one that found nothing
-    scheduler.apply(of("two", asks("app", "next", vcore=1)), 2)
-    assert len(allocations(scheduler.schedule(2, budget=1))) == 1
-    scheduler.schedule(2)
-    assert looked == ["two"]
-    scheduler.disconnect("one", 3)
-    scheduler.reconnect("one", 3)
-    scheduler.schedule(3)
-    assert looked == ["two", "one"]
-    due = scheduler.next_deadline()
-    assert due is not None
-    scheduler.advance(due)  # what a timer belongs to takes part again
-    scheduler.schedule(due)
-    assert len(looked) > 2
-
-
 # -- those with reservations -----------------------------------------------------------------------
 
 
