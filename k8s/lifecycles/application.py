@@ -4,10 +4,11 @@ The pods that name one application id are one application. It is New until one o
 Submitted until the core has answered, and then Running. If the core has just rejected its id, it is Held for a
 while first; if the core rejects it and its pods would only be recreated, it is Held again. The gang of a
 PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together; so is a
-gang with task groups that needs no placeholders (D356). Any other gang with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
-not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was refused:
-its placeholders are deleted, and it continues as an ordinary application. The core completes (Completed) or kills
-it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
+gang with task groups that needs no placeholders (D356). Any other gang with task groups is Reserving first,
+until every task group has all its placeholders on nodes. A gang that does not get there is Resuming, either
+because the core says so (Soft timeout) or because a placeholder was refused: its placeholders are deleted, and
+it continues as an ordinary application. The core completes (Completed) or kills it (Failing, Failed), or
+rejects it (Rejected); it is Removed with its last pod.
 
 It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
 application (K27). A failure is legal in every state that may still change (K28). Late messages that no longer

@@ -4,6 +4,7 @@ decision without placeholders (D356)."""
 from typing import Any
 
 import pytest
+from k8s_queues import QUEUES
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
@@ -115,7 +116,7 @@ def test_d356_a_timeout_of_hours_ends_the_wait_too() -> None:
     assert {pod.status.phase for pod in world.pods.values()} == {"Failed"}
 
 
-def test_d356_for_a_member_that_is_deleted_the_gang_holds_again_and_then_gets_placeholders() -> None:
+def test_d356_when_a_member_is_deleted_the_gang_waits_for_another() -> None:
     world = world_of("2")
     pods = members(world, 3)
     world.run(10)
@@ -204,7 +205,8 @@ def test_d356_a_suspended_and_resumed_job_is_a_gang_again(after: float) -> None:
 
 
 def test_d356_a_topology_annotation_counts() -> None:
-    world = world_of("2", 0)
+    queues = QUEUES.replace("{name: default,", "{name: default, topology: [zone],", 1)
+    world = World(MISSING, queues)
     for n, zone in enumerate("aab"):
         world.add_node(f"n{n}", cpu="2")
         node = world.nodes[f"n{n}"]
