@@ -156,6 +156,8 @@ class Tuning:
     """A message to the core with this many items is sent, and the next item begins another one (K141)."""
     gang_check_ns: int = 3600 * SECOND
     """A gang that waits for something other than time is checked again after this time (ns) at the latest."""
+    gang_members_ns: int = 2 * SECOND
+    """A gang whose placeholders are for missing members waits this long (ns) for its members first."""
     gang_creates: int = 64
     """At most this many placeholders of a gang are being created at a time."""
     all_creates: int = 512

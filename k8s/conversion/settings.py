@@ -38,6 +38,8 @@ class Settings:
     disable_gang_scheduling: bool = DEFAULTS["disable_gang_scheduling"]
     #: the same application id in two namespaces stands for two applications (K52)
     ids_per_namespace: bool = DEFAULTS["ids_per_namespace"]
+    #: a gang has placeholders even if all its members exist
+    gang_placeholders: bool = DEFAULTS["gang_placeholders"]
     #: how often per minute a group's lost placeholders are recreated
     gang_retries: int = DEFAULTS["gang_retries"]
     #: limits on the size of API objects, by the names in ``bounds``

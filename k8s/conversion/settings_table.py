@@ -71,6 +71,13 @@ def _number(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _gang_placeholders(text: str) -> bool:
+    """Return whether complete gangs have placeholders too."""
+    if text not in ("always", "missing"):
+        raise ValueError(f"{shown(text)} is neither always nor missing")
+    return text == "always"
+
+
 def _id(text: str) -> int | None:
     """Return a user or group id; 0 and "" mean none."""
     return _number(0, _INT64_MAX)(text) or None if text else None
@@ -109,6 +116,7 @@ _RESTART: Final[dict[str, _Row]] = {
     "service.volumeBindTimeout":            ("volume_bind_timeout",      _duration,             "10m"),
     "service.bindTimeout":                  ("bind_timeout",             _duration,             "121s"),
     "service.disableGangScheduling":        ("disable_gang_scheduling",  boolean,               "false"),
+    "service.gangPlaceholders":             ("gang_placeholders",        _gang_placeholders,    "always"),
     "service.gangRetries":                  ("gang_retries",             _number(0, _INT32_MAX), "3"),
     "service.gangMaxMembers":               ("gang_max_members",         _number(1, TUNING.largest_gang), "10000"),
     "service.gangMaxTaskGroups":            ("gang_max_groups",          _number(1, TUNING.largest_gang), "64"),

@@ -3,11 +3,12 @@
 The pods that name one application id are one application. It is New until one of its pods may be scheduled,
 Submitted until the core has answered, and then Running. If the core has just rejected its id, it is Held for a
 while first; if the core rejects it and its pods would only be recreated, it is Held again. The gang of a
-PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together. A gang
-with task groups is Reserving first, until every task group has all its placeholders on nodes. A gang that does
-not get there is Resuming, either because the core says so (Soft timeout) or because a placeholder was refused:
-its placeholders are deleted, and it continues as an ordinary application. The core completes (Completed) or kills
-it (Failing, Failed), or rejects it (Rejected); it is Removed with its last pod.
+PodGroup is Held until enough of its pods exist, and Placing until the core has placed these together; so is a
+gang with task groups that needs no placeholders (D356). Any other gang with task groups is Reserving first,
+until every task group has all its placeholders on nodes. A gang that does not get there is Resuming, either
+because the core says so (Soft timeout) or because a placeholder was refused: its placeholders are deleted, and
+it continues as an ordinary application. The core completes (Completed) or kills it (Failing, Failed), or
+rejects it (Rejected); it is Removed with its last pod.
 
 It is driven by its pods and by the messages of the core. Releases delete pods and never change the state of the
 application (K27). A failure is legal in every state that may still change (K28). Late messages that no longer
@@ -174,7 +175,7 @@ class ApplicationFacts(Protocol):
     @property
     def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
     @property
-    def places_whole(self) -> bool: ...  # a PodGroup's gang, no member has a node or ask (K204)
+    def places_whole(self) -> bool: ...  # no placeholders, no member has a node or ask (K204)
 
 
 # -- guards ------------------------------------------------------------------------------------
@@ -356,7 +357,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         NEW:       unbounded(SUBMIT),
         HELD:      within(SECOND, then=AGAIN),
         SUBMITTED: within(60 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
-        PLACING:   unbounded(MEMBER_PLACED),
+        PLACING:   within(60 * MINUTE, then=OVERDUE),
         RESERVING: within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
         RESUMING:  within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
         RUNNING:   unbounded(COMPLETE),
@@ -372,9 +373,9 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         ignored(SUBMIT,           (HELD, SUBMITTED, *IN_CORE, *ENDED), why="it was submitted with its first pod"),
         row(AGAIN,                HELD,                           SUBMITTED,  emit=add),
         row(ACCEPT, SUBMITTED, FAILING, when=timed_out_hard, emit=fail_at_start),
+        row(ACCEPT,               SUBMITTED,                      PLACING,    when=places_whole, emit=ask),
         row(ACCEPT,               SUBMITTED,                      RESERVING,  when=reserves,    emit=create),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    when=timed_out_soft, emit=timeout_over),
-        row(ACCEPT,               SUBMITTED,                      PLACING,    when=places_whole, emit=ask),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    emit=ask),
         row(REJECT, SUBMITTED, HELD, when=would_come_again, emit=reject_pods),
         row(REJECT,               SUBMITTED,                      REJECTED,   emit=reject_pods),
@@ -430,6 +431,8 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(FORGOTTEN,            HELD,                           NEW),
         ignored(FORGOTTEN,        (NEW, *ENDED),                  why="the core need not know it"),
         row(OVERDUE,              (SUBMITTED, RESERVING),         STAYS,      emit=warn),
+        row(OVERDUE,              PLACING,                        STAYS,
+                                  why="no timeout of the gang is over"),
         row(OVERDUE,              RESUMING,                       STAYS,      emit=(warn, delete_placeholders)),
         row(OVERDUE,              FAILING,                        STAYS,      when=has_pods,
                                   why="some of its pods have not ended"),

@@ -42,6 +42,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     kernel.created_applications += 1
     kernel.applications[app.key] = app
     app.resumed = identity.is_resumed(pod)
+    app.whole = not kernel.settings.gang_placeholders
     app.pod_group = pod_groups.gang_of(kernel, pod)
     if app.pod_group is not None:
         app.pod_group.app = app
@@ -124,7 +125,8 @@ def _mended(kernel: Kernel, held: Application, pod: Pod) -> Application:
     metadata, down = _read(kernel, pod), kernel.rejected_applications
     if down.delay(metadata, kernel.now):
         return held
-    if held.pod_group is not None and not down.delay(held.metadata, kernel.now):
+    waits = held.gathers_members and not held.is_too_large
+    if waits and not down.delay(held.metadata, kernel.now):
         return held  # the application waits for this pod (K204)
     gang = held.metadata.gang
     if (gang.refusal or held.is_too_large) and metadata.gang in (gang, TaskGroups()):
@@ -180,7 +182,7 @@ def _record_differences(kernel: Kernel, app: Application, task: Task) -> None:
                 kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang)
             )
         else:
-            _compare(kernel, group, task)
+            _compare(kernel, app, group, task)
             _record_problem(kernel, pod, overruled(pod))
 
 
@@ -191,9 +193,11 @@ def _topology_problem(kernel: Kernel, app: Application, pod: Pod) -> Problem | N
     return annotated_tags.problem_of(pod, kernel.settings, group, in_gang=in_gang)
 
 
-def _compare(kernel: Kernel, group: Group, task: Task) -> None:
+def _compare(kernel: Kernel, app: Application, group: Group, task: Task) -> None:
     """Compare the task with a placeholder of its group as the API server stored it, once there is one (K203)."""
     if group.sample is None:
+        if app.state in application_fsm.ASKS_REAL and app.whole:
+            return  # it has started without placeholders
         group.early.append(task)
     else:
         _record_problem(
@@ -209,7 +213,7 @@ def _take_sample(kernel: Kernel, app: Application, placeholder: Task) -> None:
     early, group.early = group.early, []
     for task in early:
         if kernel.tasks.get(task.key) is task and not task.pod.spec.node_name:
-            _compare(kernel, group, task)
+            _compare(kernel, app, group, task)
 
 
 def _report_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) -> None:
@@ -262,21 +266,54 @@ def _hold_gang(kernel: Kernel, app: Application) -> None:
         app.delay = TUNING.gang_check_ns
         app.held_because = f"The gang is not scheduled: {refusal}."
         return
+    if app.gathers_members:
+        _hold_for_members(kernel, app)
+        if app.delay or app.patience:
+            return
     lacks = shortage(kernel, app)
     if not lacks:
         return
-    seconds = app.metadata.policy.timeout_seconds
-    app.delay = TUNING.gang_check_ns
-    if seconds > 0:
-        began, created = kernel.now, app.metadata.created
-        if not kernel.serving and created is not None:  # waited since an earlier process
-            began = min(began, created * SECOND)
-        app.waits_until = app.waits_until or began + seconds * SECOND
-        app.delay = max(0, min(app.delay, app.waits_until - kernel.now))
-        app.timeout_over = not app.delay
+    app.delay = _time_left(kernel, app)
     if app.delay:
         app.held_because = f"The gang waits for nodes: {lacks}."
         wait_for_nodes(kernel, app, lacks)
+
+
+def _time_left(kernel: Kernel, app: Application) -> int:
+    """Return how long (ns) the gang may wait for nodes before it is checked again; 0 if its timeout is over."""
+    seconds = app.metadata.policy.timeout_seconds
+    if seconds <= 0:
+        return TUNING.gang_check_ns
+    began, created = kernel.now, app.metadata.created
+    if not kernel.serving and created is not None:  # waited since an earlier process
+        began = min(began, created * SECOND)
+    app.waits_until = app.waits_until or began + seconds * SECOND
+    left = max(0, min(TUNING.gang_check_ns, app.waits_until - kernel.now))
+    app.timeout_over = not left
+    return left
+
+
+def _hold_for_members(kernel: Kernel, app: Application) -> None:
+    """Hold the gang for a while until its members exist. ``patience`` is above 0 if they do: then it is placed
+    without placeholders (D356)."""
+    lacks = pod_groups.lacks(kernel, app)
+    app.patience = 0 if lacks else _time_left(kernel, app)
+    if lacks:
+        app.members_until = app.members_until or kernel.now + TUNING.gang_members_ns
+        app.delay = max(0, app.members_until - kernel.now)
+        app.held_because = lacks
+    if not app.delay:
+        hold(kernel, app)
+
+
+def wait_is_over(kernel: Kernel, app: Application) -> None:
+    """Give up a gang whose members have waited for nodes until its timeout (D356)."""
+    if app.pod_group is None:
+        app.patience = _time_left(kernel, app)
+        if not app.patience:
+            withdraw(kernel, app)
+            return
+    kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
 
 
 def shortage(kernel: Kernel, app: Application) -> str:
@@ -397,6 +434,8 @@ def start(kernel: Kernel, app: Application) -> None:
     """Let the core place the remaining members too: one member has a node, or all have (K146, K204)."""
     allocations, app.allocations = app.allocations, {}
     kernel.fire_application(app, application_fsm.MEMBER_PLACED)
+    if app.pod_group is None:
+        app.chosen = {}
     for allocation, refusal in allocations.values():
         allocated(kernel, allocation, refusal)
 
@@ -404,6 +443,7 @@ def start(kernel: Kernel, app: Application) -> None:
 def withdraw(kernel: Kernel, app: Application) -> None:
     """Tell the core not to place the chosen members. Others may be chosen at once."""
     kernel.fire_application(app, application_fsm.WITHDRAW)
+    app.members_until = 0
     for task in app.chosen.values():
         if task.state in task_fsm.SOUGHT:
             kernel.fire_task(task, task_fsm.FORGOTTEN)

@@ -276,7 +276,7 @@ def take_turn(kernel: Kernel) -> None:
         kernel.looked_at.update(kernel.too_large)
     for app in list(islice(kernel.looked_at, TUNING.gangs_checked)):
         del kernel.looked_at[app]
-        if app.pod_group is not None:
+        if app.gathers_members and app.state in application_fsm.LOOKED_AT:
             _look_at_group(kernel, app)
         elif app in kernel.too_large:
             _look_again(kernel, app)
@@ -292,7 +292,7 @@ def _look_again(kernel: Kernel, app: Application) -> None:
 
 
 def _look_at_group(kernel: Kernel, app: Application) -> None:
-    """Check the gang of a PodGroup again, because its members may have changed (K204)."""
+    """Check again a gang that is placed whole, because its members may have changed (K204)."""
     if app.state in application_fsm.UNSUBMITTED:
         submit_if_ready(kernel, app)
     elif app.state in application_fsm.HOLDS:

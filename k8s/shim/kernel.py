@@ -305,8 +305,8 @@ class Kernel:
             self.look_due = max(self.now, self.look_after)
 
     def look_at(self, app: Application) -> None:
-        """Check the gang of a PodGroup in this turn, because its members may have changed (K204)."""
-        if app.pod_group is not None and app.state in application_fsm.LOOKED_AT:
+        """Check in this turn a gang that is placed whole, because its members may have changed (K204)."""
+        if app.gathers_members and app.state in application_fsm.LOOKED_AT:
             self.looked_at[app] = None
 
     # -- which pods are on which node --------------------------------------------------------------
@@ -343,6 +343,8 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
     if lifecycle is APPLICATION:
         if state in application_fsm.HOLDS:
             return int(entity.delay)
+        if state in application_fsm.ASKS_CHOSEN:
+            return int(entity.patience) or None
         if state in application_fsm.WAITS_FOR_PLACEHOLDERS and entity.timeout_s > 0:
             return int(entity.timeout_s * SECOND + TUNING.grace_ns)
         return None

@@ -181,9 +181,11 @@ class Application:
         "key",
         "later",
         "leaving",
+        "members_until",
         "metadata",
         "number",
         "originator",
+        "patience",
         "pending_placeholders",
         "placeholders",
         "pod_group",
@@ -196,6 +198,7 @@ class Application:
         "timeout_over",
         "unfilled",
         "waits_until",
+        "whole",
         "with_node",
     )
 
@@ -242,6 +245,9 @@ class Application:
         self.waits_until = 0
         #: reported reason why its pods are not asked for yet; "" for none
         self.held_because = ""
+        #: its task groups need no placeholders if all their members exist; until when (ns) it waits for these, and
+        #: how long (ns) they may wait for nodes, 0 for ever (D356)
+        self.whole, self.members_until, self.patience = False, 0, 0
         #: the core knows of the gang and has not given it up
         self.core_waits = False
         #: the PodGroup whose gang this is (K204)
@@ -281,9 +287,16 @@ class Application:
         )
 
     @property
+    def gathers_members(self) -> bool:
+        """Whether its members are looked for, to be placed together (K204, D356)."""
+        if self.pod_group is not None:
+            return True
+        return self.whole and self.is_gang and not (self.timeout_over or self.placeholders)
+
+    @property
     def places_whole(self) -> bool:
-        """Whether it is a PodGroup's gang of which no member has a node or ask (K204)."""
-        return self.pod_group is not None and not self.has_started
+        """Whether its members are placed together, and none has a node or ask (K204, D356)."""
+        return (self.pod_group is not None or bool(self.chosen)) and not self.has_started
 
     @property
     def groups_full(self) -> bool:

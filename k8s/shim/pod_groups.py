@@ -3,13 +3,15 @@
 The gang of a PodGroup is an application of its own. It is Held until as many of its pods exist as have to be
 placed together and none of them has a node. Then that many are chosen, and the core is asked to place them in
 one decision, without placeholders. The others follow one by one. A member that has a node has started the gang.
-See D293.
+See D293. A gang with task groups whose members all exist is placed in the same way if the settings say so
+(D356).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from heapq import nsmallest
+from typing import NamedTuple
 
 from quadriga.k8s.conversion import annotated_tags, identity, keys, messages, resources, task_groups
 from quadriga.k8s.conversion import pod_groups as conversion
@@ -121,30 +123,61 @@ def _may_be_placed(kernel: Kernel, task: Task) -> bool:
     return waits and not pod.metadata.deletion_timestamp and not kernel.blocked_reason(pod)
 
 
-def _ready(kernel: Kernel, entry: GroupEntry, app: Application) -> list[Task]:
-    tasks = app.tasks.values()
-    return [task for task in tasks if task.key in entry.pods and _may_be_placed(kernel, task)]
+class _Part(NamedTuple):
+    """A PodGroup, or a task group without placeholders (D356): its name in messages, the number of its pods that
+    are placed together, and all its pods."""
+
+    named: str
+    needed: int
+    tasks: list[Task]
+
+
+def _parts(app: Application) -> list[_Part]:
+    entry = app.pod_group
+    if entry is not None:
+        if entry.group is None:
+            return []
+        tasks = [task for task in app.tasks.values() if task.key in entry.pods]
+        return [_Part(entry.named, conversion.min_count(entry.group), tasks)]
+    if not app.gathers_members:
+        return []
+    parts = {
+        name: _Part(f"task group {name}", group.spec.min_member, [])
+        for name, group in app.groups.items()
+    }
+    for task in app.tasks.values():
+        if task.group in parts:
+            parts[task.group].tasks.append(task)
+    return [*parts.values()]
+
+
+def _ready(kernel: Kernel, part: _Part) -> list[Task]:
+    return [task for task in part.tasks if _may_be_placed(kernel, task)]
 
 
 def lacks(kernel: Kernel, app: Application) -> str:
-    """Return what the gang of a PodGroup waits for before it is submitted to the core; "" for nothing."""
-    entry = app.pod_group
+    """Return what a gang that is placed whole waits for before it is submitted to the core; "" for nothing."""
     _give_up_allocations(kernel, app)
-    if entry is None or entry.group is None or app.has_started:
+    if app.has_started:
         return ""
-    needed, ready = conversion.min_count(entry.group), len(_ready(kernel, entry, app))
+    return "; ".join(text for part in _parts(app) if (text := _lack(kernel, app, part)))
+
+
+def _lack(kernel: Kernel, app: Application, part: _Part) -> str:
+    needed, ready = part.needed, len(_ready(kernel, part))
     if ready >= needed:
         return ""
-    live = [task for task in app.tasks.values() if not task.pod.metadata.deletion_timestamp]
+    live = [task for task in part.tasks if not task.pod.metadata.deletion_timestamp]
     gated = sum(bool(task.pod.spec.scheduling_gates) for task in live)
-    text = f"{entry.named} wants {needed} pods together, {len(live)} exist"
+    text = f"{part.named} wants {needed} pods together, {len(live)} exist"
     if gated:
         text += f", {gated} of them with scheduling gates"
     if others := len(live) - gated - ready:
         text += f", {others} of them cannot be placed yet"
+    entry = app.pod_group
     names = Counter(
         pod.spec.scheduler_name
-        for pod in entry.pods.values()
+        for pod in (entry.pods.values() if entry is not None else ())
         if not identity.is_ours(pod, kernel.settings)
     )
     for name, number in sorted(names.items())[:3]:
@@ -159,29 +192,30 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
     _give_up_allocations(kernel, app)
     if entry is not None and entry.group is not None:
         request.tags.update(annotated_tags.group_tags(entry.group))
-    if entry is None or entry.group is None or app.has_started:
+    parts = _parts(app)
+    if app.has_started or not parts or lacks(kernel, app):
         return
-    needed = conversion.min_count(entry.group)
-    first = nsmallest(
-        needed,
-        _ready(kernel, entry, app),
-        key=lambda task: (-(task.pod.spec.priority or 0), order_of(task.pod)),
-    )
     total = Counter[str]()
-    for task in first:
-        app.chosen[task.key] = task
-        total.update(resources.of_pod(task.pod))
+    for part in parts:
+        for task in nsmallest(
+            part.needed,
+            _ready(kernel, part),
+            key=lambda task: (-(task.pod.spec.priority or 0), order_of(task.pod)),
+        ):
+            app.chosen[task.key] = task
+            total.update(resources.of_pod(task.pod))
+    if not app.chosen:
+        return
+    request.executionTimeoutMilliSeconds = 0
     request.placeholderAsk.CopyFrom(messages.resource_of(total))
     request.tags[keys.GANG_PLACEHOLDERS_TAG] = "none"
-    app.held_because = f"The pod follows when {needed} other pods of {entry.named} are placed."
+    named = entry.named if entry is not None else "its gang"
+    app.held_because = f"The pod follows when {len(app.chosen)} other pods of {named} are placed."
 
 
 def is_whole(kernel: Kernel, app: Application) -> bool:
     """Return whether the chosen members are still those that have to be placed together."""
-    entry = app.pod_group
-    if entry is None or entry.group is None:
-        return False
-    if len(app.chosen) != conversion.min_count(entry.group):
+    if not app.chosen or len(app.chosen) != sum(part.needed for part in _parts(app)):
         return False
     asked = app.state in application_fsm.ASKS_CHOSEN
     return all(

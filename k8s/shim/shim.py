@@ -33,7 +33,7 @@ from quadriga.k8s.shim import (
     tasks,
 )
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
-from quadriga.k8s.shim.applications import end_task, look_again, settle
+from quadriga.k8s.shim.applications import end_task, look_again, settle, wait_is_over
 from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import (
     AuditBegins,
@@ -139,6 +139,8 @@ class Shim:
             elif lifecycle is APPLICATION:
                 if entity.state in application_fsm.HOLDS:
                     look_again(kernel, entity)
+                elif entity.state in application_fsm.ASKS_CHOSEN:
+                    wait_is_over(kernel, entity)
                 else:
                     kernel.fire_application(entity, due.trigger)
                 settle(kernel, entity)

@@ -1,0 +1,230 @@
+"""Gangs with task groups whose members all exist, under ``service.gangPlaceholders: missing``: they are placed in one
+decision without placeholders (D356)."""
+
+from typing import Any
+
+import pytest
+from k8s_queues import QUEUES
+from k8s_world import World, cluster, gang
+from msgspec.structs import replace
+
+from quadriga.k8s.objects import Pod
+
+MISSING = {"service.gangPlaceholders": "missing"}
+HARD = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=60"
+SOFT = "gangSchedulingStyle=Soft placeholderTimeoutInSeconds=60"
+GROUPS = [gang("w", 3)]
+
+
+def world_of(cpu: str = "4", nodes: int = 1, **more: Any) -> World:
+    return cluster(cpu, nodes, values={**MISSING, **more})
+
+
+def members(world: World, number: int, first: int = 0, **more: Any) -> list[Pod]:
+    more = {"group": "w", "groups": GROUPS, **more}
+    return [world.add_pod(f"m-{n}", "app", **more) for n in range(first, first + number)]
+
+
+def made_by_user(pod: Pod) -> bool:
+    return not pod.metadata.name.startswith("tg-")
+
+
+def running(world: World) -> int:
+    return sum(pod.status.phase == "Running" for pod in world.pods.values() if made_by_user(pod))
+
+
+def said(world: World, pod: Pod) -> tuple[str, str]:
+    return world.conditions.get(pod.uid, ("", ""))
+
+
+def state(world: World) -> str:
+    return {each["id"]: each["state"] for each in world.shim.dump()["applications"]}.get("app", "")
+
+
+def made(world: World) -> int:
+    return world.reasons().count("GangScheduling/CreatingPlaceholders")
+
+
+def test_d356_a_complete_gang_is_placed_whole_without_placeholders() -> None:
+    world = world_of()
+    members(world, 3)
+    world.run(1)
+    assert (running(world), state(world)) == (3, "Running")
+    assert made(world) == 0
+    world.check()
+
+
+@pytest.mark.parametrize("between", [0.1, 0.9])
+def test_d356_members_that_come_one_after_another_are_waited_for(between: float) -> None:
+    world = world_of()
+    for n in range(3):
+        assert running(world) == 0
+        (pod,) = members(world, 1, n)
+        world.run(between)
+        if n < 2:
+            assert said(world, pod) == (
+                "SchedulingSkipped",
+                f"task group w wants 3 pods together, {n + 1} exist",
+            )
+    assert (running(world), made(world)) == (3, 0)
+
+
+def test_d356_missing_members_get_placeholders_after_two_seconds() -> None:
+    world = world_of()
+    members(world, 2)
+    world.run(1)
+    assert world.placeholders == []
+    world.run(30)
+    assert (running(world), len(world.placeholders)) == (2, 1)
+    members(world, 1, 2)
+    world.run(30)
+    assert (running(world), len(world.placeholders)) == (3, 0)
+    world.check()
+
+
+@pytest.mark.parametrize(("policy", "later"), [(HARD, "Failed"), (SOFT, "Running")])
+def test_d356_the_timeout_bounds_the_wait_for_nodes(policy: str, later: str) -> None:
+    world = world_of("2")
+    pods = members(world, 3, policy=policy)
+    world.run(55)
+    assert (running(world), state(world), world.placeholders) == (0, "Placing", [])
+    reason, text = said(world, pods[0])
+    assert reason == "Unschedulable", text
+    world.run(120)
+    assert state(world) in (later, ""), state(world)
+    assert running(world) == (0 if later == "Failed" else 2)
+    assert made(world) == 0
+
+
+def test_d356_without_a_timeout_the_gang_waits_until_nodes_come() -> None:
+    world = world_of("2")
+    members(world, 3)
+    world.run(3 * 3600)
+    assert (running(world), state(world)) == (0, "Placing")
+    world.add_node("n2", cpu="1")
+    world.run(60)
+    assert (running(world), made(world)) == (3, 0)
+    world.check()
+
+
+def test_d356_a_timeout_of_hours_ends_the_wait_too() -> None:
+    world = world_of("2")
+    members(world, 3, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=9000")
+    world.run(8_990)
+    assert state(world) == "Placing"
+    world.run(90)
+    assert {pod.status.phase for pod in world.pods.values()} == {"Failed"}
+
+
+def test_d356_when_a_member_is_deleted_the_gang_waits_for_another() -> None:
+    world = world_of("2")
+    pods = members(world, 3)
+    world.run(10)
+    world.delete_pod(pods[0].uid)  # the originator
+    world.run(1)
+    assert (state(world), world.placeholders) == ("Held", [])
+    assert said(world, pods[1])[1] == "task group w wants 3 pods together, 2 exist"
+    members(world, 1, 3)
+    world.run(1)
+    assert (state(world), world.placeholders) == ("Placing", [])
+    world.delete_pod(pods[1].uid)
+    world.run(10)
+    assert (state(world), len(world.placeholders)) == ("Reserving", 3)
+    world.add_node("n2", cpu="1")
+    members(world, 1, 4)
+    world.run(60)
+    assert (running(world), len(world.placeholders)) == (3, 0)
+    world.check()
+
+
+def test_d356_the_shim_restarts_while_it_waits_and_after_it_started() -> None:
+    world = world_of("2")
+    members(world, 3)
+    world.run(10)
+    for again in (world.restart, world.forget_core):
+        again()
+        world.run(10)
+        assert (running(world), state(world), made(world)) == (0, "Placing", 0)
+    world.add_node("n2", cpu="2")
+    world.run(60)
+    assert running(world) == 3
+    for again in (world.restart, world.forget_core):
+        again()
+        world.run(10)
+        assert (running(world), state(world)) == (3, "Running")
+    assert world.placeholders == []
+    members(world, 1, 3)
+    world.run(10)
+    assert running(world) == 4
+    world.check()
+
+
+def test_d356_pods_beyond_min_member_and_of_no_group_follow() -> None:
+    world = world_of("8")
+    members(world, 5)
+    world.add_pod("driver", "app", groups=GROUPS)
+    world.run(5)
+    assert (running(world), made(world)) == (6, 0)
+    small = world_of("2")
+    *_, last = members(small, 5)
+    small.run(5)
+    assert running(small) == 0
+    assert said(small, last)[1] == "The pod follows when 3 other pods of its gang are placed."
+
+
+def test_d356_a_gang_of_several_groups_is_placed_whole() -> None:
+    world = world_of("4")
+    groups = [gang("d", 1, "2"), gang("w", 3)]
+    world.add_pod("d", "app", "2", group="d", groups=groups)
+    members(world, 3, groups=groups)
+    world.run(30)
+    assert running(world) == 0
+    world.add_node("n2", cpu="1")
+    world.run(30)
+    assert (running(world), made(world)) == (4, 0)
+    world.check()
+
+
+@pytest.mark.parametrize("after", [0, 1, 31])
+def test_d356_a_suspended_and_resumed_job_is_a_gang_again(after: float) -> None:
+    world = world_of("3")
+    pods = members(world, 3)
+    world.run(5)
+    for pod in pods:
+        world.delete_pod(pod.uid)
+    world.run(after)
+    world.add_pod("other", "other")
+    world.run(1)
+    members(world, 3, 3)
+    world.run(30)
+    assert (running(world), state(world)) == (1, "Placing")
+    world.delete_pod(world.named("other")[0].uid)
+    world.run(30)
+    assert (running(world), made(world)) == (3, 0)
+    world.check()
+
+
+def test_d356_a_topology_annotation_counts() -> None:
+    queues = QUEUES.replace("{name: default,", "{name: default, topology: [zone],", 1)
+    world = World(MISSING, queues)
+    for n, zone in enumerate("aab"):
+        world.add_node(f"n{n}", cpu="2")
+        node = world.nodes[f"n{n}"]
+        world.set_node(replace(node, metadata=replace(node.metadata, labels={"zone": zone})))
+    members(world, 3, annotations={"quadriga/topology-required": "zone"})
+    world.run(10)
+    nodes = {pod.spec.node_name for pod in world.named("m-")}
+    assert (nodes, made(world)) == ({"n0", "n1"}, 0)
+
+
+@pytest.mark.parametrize("policy", ["", HARD])
+def test_d356_a_failed_originator_is_replaced(policy: str) -> None:
+    world = world_of("2")
+    pods = members(world, 4, policy=policy)
+    world.run(5)
+    world.end_pod(pods[0].uid, "Failed")
+    world.run(5)
+    assert (running(world), state(world)) == (0, "Placing")
+    world.add_node("n2", cpu="1")
+    world.run(20)
+    assert (running(world), made(world)) == (3, 0)
