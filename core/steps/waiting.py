@@ -204,8 +204,7 @@ class WaitingAsks(Waiting):
             return False
         if app.groups or app.state in application_fsm.KEEPS_TURN:
             return True
-        deferred = self.deferred_asks
-        return bool(deferred) and any(ask in deferred for ask in app.asks.values())
+        return any(ask in self.deferred_asks for ask in app.asks.values())
 
     # -- retries ---------------------------------------------------------------------------------
 
