@@ -394,7 +394,8 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
     (effect,) = timers.fire(APPLICATION, app, due.trigger, 60 * SECOND)
     assert effect == fx.Warn("application thing has been Submitted for longer than expected")
     assert timers.next_deadline() == 3 * MINUTE
-    assert set(APPLICATION.timed) == {"Held", "Submitted", "Reserving", "Resuming", "Failing"}
+    timed = {"Held", "Submitted", "Placing", "Reserving", "Resuming", "Failing"}
+    assert set(APPLICATION.timed) == timed
 
 
 def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
