@@ -1,10 +1,10 @@
-"""Random PodGroups on a small cluster with the real core, watched by a witness: never is a part of a gang bound
-before the whole of it (K204)."""
+"""Random gangs on a small cluster with the real core, watched by a witness: never is a part of a gang bound before
+the whole of it, be it a PodGroup (K204) or a task group without placeholders (D356)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from k8s_world import World
+from k8s_world import World, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.objects import GangPolicy, NamedReference, Pod, SchedulingGroup, SchedulingPolicy
@@ -118,6 +118,53 @@ def test_k204_no_part_of_a_gang_is_bound(steps: list[tuple[str, str, int]], node
         free = 2 * nodes - sum(1 for node in world.core_state().values() if node)
         if len(members) >= least:
             assert least > free or world.named("single"), name
+    assert world.audit().standing == ()
+
+
+#: how many members the task group of an application has
+LEAST = {"a": 1, "b": 2, "c": 4}
+
+
+class TaskGroups(Witness):
+    """Placeholders count: where members do not exist in time, they keep the room of each."""
+
+    def members(self, name: str) -> list[Pod]:
+        return self.world.named(f"{name}-")
+
+    def look(self) -> None:
+        for name, least in LEAST.items():
+            placed = [pod for pod in self.members(name) if pod.spec.node_name]
+            kept = [p for p in self.world.named(f"tg-{name}-") if p.spec.node_name]
+            if not placed:
+                self.begun.discard(name)
+            elif name not in self.begun:
+                # the placeholder of the first member is gone before the member has its node
+                found = len(placed) + len(kept)
+                assert found >= least - bool(kept), f"{found} of {least} of {name} are bound"
+                self.begun.add(name)
+
+
+WITHOUT = ("pods", "delete", "delete all", "single", "wait", "shim", "core")
+
+
+@given(st.lists(STEPS.filter(lambda step: step[0] in WITHOUT), max_size=30), st.integers(1, 3))
+def test_d356_no_part_of_a_gang_without_placeholders_is_bound(
+    steps: list[tuple[str, str, int]], nodes: int
+) -> None:
+    world = WitnessedWorld.__new__(WitnessedWorld)
+    world.witness = witness = TaskGroups(world)
+    world.__init__({"service.gangPlaceholders": "missing"})  # type: ignore[misc]
+    for n in range(nodes):
+        world.add_node(f"n{n}", cpu="2")
+    for what, name, number in steps:
+        if what == "pods":
+            for _ in range(number):
+                pod = f"{name}-{next(world.numbers)}"
+                world.add_pod(pod, name, group=name, groups=[gang(name, LEAST[name])])
+        else:
+            play(world, witness, (what, name, number))
+    world.run(120)
+    world.check()
     assert world.audit().standing == ()
 
 
