@@ -183,7 +183,8 @@ async def test_a_closed_connection_is_not_taken(monkeypatch: pytest.MonkeyPatch)
     async with server() as found, connected(found) as connections:
         await connections.exchange("POST", REQUEST, BOUND)
         found.hang_up()
-        await asyncio.sleep(0.02)
+        while connections._idle[0].open:
+            await asyncio.sleep(0.001)
         await connections.exchange("POST", REQUEST, BOUND)
         # Nor is one that nobody has used for long: the server may be closing it.
         loop = asyncio.get_running_loop()

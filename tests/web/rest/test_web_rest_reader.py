@@ -169,6 +169,7 @@ async def test_what_was_spelled_is_not_spelled_again(reader: Reader, clock: Cloc
         spelled.append(threading.current_thread().name)
         return encode(value)
 
+    assert await reader.read("dear", look) == 1
     answers = await asyncio.gather(*(reader.text("dear", look, slowly) for _ in range(5)))
     answers.append(await reader.text("dear", look, slowly))
     assert set(answers) == {b"1"}
