@@ -8,6 +8,7 @@ import pytest
 from everything_life import Life
 from views_fields import FIELDS, flaws
 
+from quadriga.core.checks import health
 from quadriga.core.views import Views, objects
 
 
@@ -67,7 +68,8 @@ def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
 @pytest.mark.parametrize("name", sorted(FIELDS))
 def test_the_types_for_readers_agree_with_the_table(name: str) -> None:
     """``views.objects`` is what a type checker of a reader sees."""
-    kinds = (getattr(objects, each, None) for each in (f"{name}Object", _CLASSES.get(name, name)))
+    names = f"{name}Object", _CLASSES.get(name, name)
+    kinds = (getattr(module, each, None) for module in (objects, health) for each in names)
     kind = next(filter(None, kinds), None)
     if kind is None:
         assert name in ("Configuration", "StateDump")  # of many parts, plain dicts
