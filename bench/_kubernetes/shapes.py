@@ -53,8 +53,6 @@ class Shape:
     cpu_before: str = _CPU
     #: pods of a gang; the stock scheduler of this version has no gangs and gets single pods
     gang: int = 0
-    #: of our ConfigMap; it stays for the shapes after this one
-    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def fits_before(self) -> bool:
@@ -98,13 +96,6 @@ SHAPES = (
     Shape("SchedulingPodAntiAffinity", 1_000, 2_000, APART, alike=True),
     Shape("Unschedulable", 20_000, 10_000, cpu_before="9"),
     Shape("gangs of 3", 0, 3_000, gang=3),
-    Shape(
-        "gangs of 3, no placeholders",
-        0,
-        3_000,
-        gang=3,
-        settings={"service.gangPlaceholders": "missing"},
-    ),
 )
 
 
@@ -125,11 +116,6 @@ class Found:
 def in_turn(plane: Plane, shape: Shape, nodes: int, turn: int) -> tuple[Found, Found]:
     """The stock scheduler, then ours. ``turn``: the number of shapes measured on this plane before."""
     stock = _found(plane, shape, shape.pods(nodes, 2 * turn, STOCK), _stock)
-    if shape.settings:
-        name = {"name": "yunikorn-configs", "namespace": "default"}
-        plane.admin.create(
-            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": shape.settings}
-        )
     return stock, _found(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), _ours)
 
 
