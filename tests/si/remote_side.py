@@ -124,9 +124,11 @@ class Wire:
             if self._listener is not None and not mend:
                 self._listener.close()
                 self._listener = None
-            for writer in [*self._open]:
-                writer.transport.abort()
-            while self._open:
+            # A client may be back before the last of its old connections has ended.
+            now = {*self._open}
+            while broken := (self._open & now if mend else {*self._open}):
+                for writer in broken:
+                    writer.transport.abort()
                 await asyncio.sleep(0)
 
         self._loop.do(stop())
