@@ -446,14 +446,14 @@ class _NestedWriter(Writer):
         state = "data.state" if self.data else "state"
         self.line(f"{state} = {self.constant('state', change.state)}")
 
-    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Any:
-        tried = 0 if transition is None else self._number + 1
+    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> str:
+        tried, self.stage = 0 if transition is None else self._number + 1, stage
         about = stage, self.machine, transition, lists, position, tried, self.origin
-        return _Rest(*about, self.trigger, self.others)
+        return self.constant("rest", _Rest(*about, self.trigger, self.others))
 
-    def _check(self, rest: Any, also: str = "", agrees: str = "True") -> None:
+    def _check(self, rest: str, also: str = "", agrees: str = "True") -> None:
         if (
-            rest.stage in ("prepare_event", "prepare", "conditions", "before")
+            self.stage in ("prepare_event", "prepare", "conditions", "before")
             and self.kind is not Kind.ASK
         ):
             also += f" or {self._attribute()} is not value"  # it was set past the plan

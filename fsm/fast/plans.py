@@ -2,9 +2,9 @@
 
 A plan calls what the library would call now, in the library's order, and nothing else. Constants of a machine
 (states, transitions, callbacks that are no names) are the arguments of a factory around the plan, so machines with
-equal transitions share the code. Where something has changed after a callback, ``resume`` does the rest of the
-trigger step by step, as it is then.
-See D297 and D349.
+equal transitions share the code: it is written for the first of them, and found again for the others. Where
+something has changed after a callback, ``resume`` does the rest of the trigger step by step, as it is then.
+See D297, D349 and D361.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
+from itertools import count
 from keyword import iskeyword
+from operator import itemgetter
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from transitions import State
@@ -69,7 +71,7 @@ MOST: Final = 50
 #: what plans call; ``nested_plans`` adds to it
 NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (ask_on, constantly, event_data, imported, is_callable, resume, settle)
+    for each in (Rest, ask_on, constantly, event_data, imported, is_callable, resume, settle)
 } | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
@@ -91,17 +93,120 @@ def _factory(source: str, name: str) -> Any:
     return scope["factory"]
 
 
-def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> Any:
+class _Shape(NamedTuple):
+    """What a plan is made of."""
+
+    #: what its source depends on
+    key: tuple[Any, ...]
+    #: what it may name: a machine and its parts, always in the same order
+    named: list[Any]
+    #: those that report their changes
+    followed: list[Any]
+
+
+#: what a plan depends on -> its factory, its source and how its constants are taken from what it may name;
+#: ``None`` where it has been fired once, ``False`` where there can be no plan
+_known: Final[dict[tuple[Any, ...], Any]] = {}
+#: stands for a plan that is not made yet
+LATER: Final[Any] = object()
+_LISTS: Final = tuple(
+    "_prepare_event _before_state_change _after_state_change _finalize_event".split()
+    + ["_on_final"] * HAS_FINAL
+)
+
+
+def make_plan(
+    event: Any, machine: Any, marker: Marker, value: Any, kind: Kind, *, again: bool = True
+) -> Any:
     """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
-    have to be followed."""
+    have to be followed, ``LATER`` if it is the first of its like and not fired ``again``."""
+    shape = _shape_of(event, machine, marker, value, kind)
+    known = LATER if shape is None else _known.get(shape.key, LATER)
+    if known is LATER and not again:
+        if shape is not None:
+            _remember(shape.key, None)
+        return LATER
+    if known is False:
+        return None
+    if shape is not None and type(known) is tuple:
+        factory, text, choose, others = known
+        follow(marker, *shape.followed)
+        return _documented(factory(*choose(shape.named + others)), text, value)
     about = choices_of(event, machine, marker, value, asks=kind is Kind.ASK)
-    if about is None:
+    writer = about and Writer(event, machine, marker, *about[:2], kind)
+    if about is None or not writer or not writer.write(about[2]):
+        if shape is not None:
+            _remember(shape.key, False)
         return None
-    source, found, choices = about
-    writer = Writer(event, machine, marker, source, found, kind)
-    if not writer.write(choices):
+    title = f"{event.name!r} in {about[0].name!r}"
+    if shape is not None:
+        named = {id(each): at for at, each in reversed([*enumerate(shape.named)])}
+        named[id(writer.constants["event"])] = 2
+        others, chosen = [], []
+        for each in writer.constants.values():
+            if id(each) not in named:
+                others.append(each)
+            chosen.append(named.get(id(each), len(shape.named) + len(others) - 1))
+        if all(type(each) is str or isinstance(each, Enum) for each in others):
+            choose = itemgetter(*chosen)
+            _remember(shape.key, (_factory_of(writer.text, title), writer.text, choose, others))
+    return made_of(writer.text, title, writer.constants, value)
+
+
+def _remember(key: tuple[Any, ...], known: Any) -> None:
+    if len(_known) >= 1024:
+        _known.clear()
+    _known[key] = known
+
+
+def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> _Shape | None:
+    """Return what a plan would be made of; ``None`` if there is a part that no other machine has."""
+    own, transitions = machine.__dict__, event.transitions
+    states, models = own["states"], own["models"]
+    name = value if type(value) is str else value.name if isinstance(value, Enum) else None
+    source = states.get(name) if states.__class__ is States else None
+    found = None if source is None else transitions.get(source.name)
+    if found.__class__ is not Callbacks or transitions.__class__ is not Transitions:
         return None
-    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+    key = [kind._value_, event.name, type(machine), own["model_attribute"], bool(own["send_event"])]
+    key += type(models[0]) if models else None, any(each is machine for each in models), len(found)
+    followed = [event, states, transitions, source, found]
+    lists, called, reached = [own[each] for each in _LISTS], [], {name: source}
+    for each in found:
+        conditions, dest = each.conditions, each.dest
+        if conditions.__class__ is not Callbacks or not TRANSITION.isdisjoint(each.__dict__):
+            return None
+        followed += each, conditions, *conditions
+        key += type(each), dest, len(conditions)
+        for condition in conditions:
+            if not CONDITION.isdisjoint(condition.__dict__) or type(condition.target) is not bool:
+                return None
+            key += type(condition), condition.target
+            called.append(condition.func)
+        lists += each.prepare, each.before, each.after
+        for name in (each.source, dest) if dest else ():
+            reached[name] = states.get(name)
+    for name, state in reached.items():
+        if state is None or not CALLING.isdisjoint(state.__dict__):
+            return None
+        key += name, type(state), state.value, HAS_FINAL and bool(state.final)
+        followed.append(state)
+        lists += state.on_enter, state.on_exit
+    for each in lists:
+        if each.__class__ is not Callbacks:
+            return None
+        key.append(len(each))
+        called += each
+    key += [each if type(each) is str else None for each in called]
+    followed += lists
+    functions = [each for each in called if type(each) is not str]
+    if any(isinstance(each, str) for each in functions):
+        return None
+    first: dict[int, int] = {}  # the same part may be in two places
+    key += map(first.setdefault, map(id, (*followed, *functions)), count())
+    asked = Event(event.name, machine) if kind is Kind.ASK else event
+    named = [machine, own, asked, marker, marker.now, *followed, *functions]
+    return _Shape(tuple(key), named, followed)
 
 
 def choices_of(
@@ -134,10 +239,17 @@ def choices_of(
     return source, found, choices
 
 
+def _factory_of(text: str, about: str) -> Any:
+    # Tracebacks find the lines by the title, which is another one for another text.
+    return _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")
+
+
 def made_of(text: str, about: str, constants: dict[str, Any], value: Any) -> Any:
     """Return the function of this source."""
-    # Tracebacks find the lines by the title, which is another one for another text.
-    plan = _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")(**constants)
+    return _documented(_factory_of(text, about)(**constants), text, value)
+
+
+def _documented(plan: Any, text: str, value: Any) -> Any:
     plan.__doc__ = text
     plan.value = value  # its id is a key
     return plan
@@ -239,6 +351,7 @@ class Writer:
             "marker": marker,
             "now": marker.now,
             "source": source,
+            "found": found,
         }
         if kind is Kind.ASK:
             self.resumes = "ask_on"
@@ -341,7 +454,7 @@ class Writer:
 
     # -- callbacks ---------------------------------------------------------------------------------
 
-    def _call(self, func: Any, rest: Rest, result: str = "") -> None:
+    def _call(self, func: Any, rest: str, result: str = "") -> None:
         """Write a call of a callback. ``rest``: what is left before it."""
         if not isinstance(func, str):
             self._pass(self.constant("callback", func), result)
@@ -381,10 +494,10 @@ class Writer:
         self.line("if bare:", f"    {result}{func}()")
         self.line("else:", f"    {result}{func}(*args, **kwargs)")
 
-    def _leave(self, rest: Rest, agrees: str) -> None:
-        self.line(f"    rest, agrees = {self.constant('rest', rest)}, {agrees}", "    break")
+    def _leave(self, rest: str, agrees: str) -> None:
+        self.line(f"    rest, agrees = {rest}, {agrees}", "    break")
 
-    def _check(self, rest: Rest, also: str = "", agrees: str = "True") -> None:
+    def _check(self, rest: str, also: str = "", agrees: str = "True") -> None:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
         self._leave(rest, agrees)
@@ -403,11 +516,14 @@ class Writer:
                 self._call(func, self._rest(stage, transition, lists[at:], position))
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
 
-    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
-        tried = 0 if transition is None else self._number + 1
-        dest = None if transition is None else self._dest
-        about = stage, self.machine, self.event, transition, dest
-        return Rest(*about, lists, position, self.found, tried)
+    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> str:
+        """Return the expression for what is left of a trigger."""
+        tried, about = 0, "None, None"
+        if transition is not None:
+            dest = self._dest and self.constant("state", self._dest)
+            tried, about = self._number + 1, f"{self.constant('transition', transition)}, {dest}"
+        left = "".join(f"{self.constant('list', each)}, " for each in lists)
+        return f"Rest({stage!r}, machine, event, {about}, ({left}), {position}, found, {tried})"
 
     # -- transitions ---------------------------------------------------------------------------------
 

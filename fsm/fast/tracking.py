@@ -44,9 +44,7 @@ class Subscriber(Protocol):
 def subscribe(part: Any, subscriber: Subscriber) -> None:
     """Let the part report its changes to the subscriber as well."""
     known = part.subscribers
-    if not known and isinstance(subscriber, Marker):
-        part.__dict__["subscribers"] = subscriber.alone
-    elif subscriber not in known:
+    if subscriber not in known:
         part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
 
 
@@ -102,8 +100,12 @@ def changed(machine: Any) -> None:
 
 def follow(marker: Marker, *parts: Any) -> None:
     """Let these parts of a machine report to its marker, as far as they report anything."""
+    alone = marker.alone
     for part in parts:
-        if hasattr(part, "subscribers"):
+        known = getattr(part, "subscribers", alone)
+        if not known:
+            part.__dict__["subscribers"] = alone
+        elif known is not alone:
             subscribe(part, marker)
 
 
