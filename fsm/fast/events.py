@@ -28,6 +28,7 @@ from quadriga.fsm.fast.steps import (
     settle,
 )
 from quadriga.fsm.fast.tracking import (
+    Later,
     Reporting,
     Transitions,
     marker_of,
@@ -56,16 +57,6 @@ class _Running:
         return event._trigger(event_data(None, event, event.machine, self.model, *self.given))
 
 
-class _Later:
-    """The transitions of an event that a template describes, until they are read."""
-
-    def __get__(self, event: Any, cls: type) -> Any:
-        own = {} if event is None else event.__dict__
-        if "_later" not in own:
-            raise AttributeError(f"{cls.__name__!r} object has no attribute 'transitions'")
-        return own.setdefault("transitions", transitions_of(*own["_later"]))
-
-
 class FastEvent(Reporting, Event):
     """All transitions of a trigger, and the plans made from them."""
 
@@ -76,7 +67,7 @@ class FastEvent(Reporting, Event):
     _plans: dict[Any, Any]
     #: plans that take an ``EventData``
     _data_plans: dict[Any, Any]
-    transitions = _Later()  # an attribute of the object as soon as it is read
+    transitions = Later(transitions_of)  # an attribute of the object as soon as it is read
 
     def __init__(self, name: str, machine: Any) -> None:
         about = {"name": name, "machine": machine, "transitions": Transitions()}

@@ -9,13 +9,13 @@ See D297, D349 and D361.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
 from itertools import count
 from keyword import iskeyword
-from operator import itemgetter
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -55,6 +55,11 @@ from quadriga.fsm.fast.tracking import (
 Choice = tuple[Any, Any, Any, Any, bool]
 
 
+def part(parts: Any, place: Any) -> Any:
+    """Return the part in this place; what is no place is itself one."""
+    return parts[place] if type(place) is int else place
+
+
 class Kind(Enum):
     """What a plan does."""
 
@@ -71,7 +76,7 @@ MOST: Final = 50
 #: what plans call; ``nested_plans`` adds to it
 NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (Rest, ask_on, constantly, event_data, imported, is_callable, resume, settle)
+    for each in (Rest, ask_on, constantly, event_data, imported, is_callable, part, resume, settle)
 } | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
@@ -98,13 +103,31 @@ class _Shape(NamedTuple):
 
     #: what its source depends on
     key: tuple[Any, ...]
-    #: what it may name: a machine and its parts, always in the same order
+    #: what it may name: parts of a machine, always in the same order
     named: list[Any]
     #: those that report their changes
     followed: list[Any]
 
 
-#: what a plan depends on -> its factory, its source and how its constants are taken from what it may name;
+class _Parts(dict[int, Any]):
+    """What a plan of a copied machine may name (``templates``), found when the first of it is needed."""
+
+    def __init__(self, *about: Any) -> None:
+        self.about = about
+
+    def __missing__(self, at: int) -> Any:
+        self.fill()
+        return self[at]
+
+    def fill(self) -> None:
+        """Find them; a machine does so before it changes."""
+        if not self:
+            shape = _shape_of(*self.about)
+            assert shape is not None
+            self.update(enumerate(shape.named))
+
+
+#: what a plan depends on -> its factory, its source and those of its constants that are no parts of a machine;
 #: ``None`` where it has been fired once, ``False`` where there can be no plan
 _known: Final[dict[tuple[Any, ...], Any]] = {}
 #: stands for a plan that is not made yet
@@ -120,36 +143,47 @@ def make_plan(
 ) -> Any:
     """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
     have to be followed, ``LATER`` if it is the first of its like and not fired ``again``."""
-    shape = _shape_of(event, machine, marker, value, kind)
-    known = LATER if shape is None else _known.get(shape.key, LATER)
+    shape, key, origin = None, None, marker.origin
+    if origin is not None and type(value) is str:
+        models = machine.__dict__["models"]
+        first = models[0] if models else None
+        key = (origin, kind._value_, event.name, value, type(first), first is machine)
+    else:
+        shape = _shape_of(event, machine, marker, value, kind)
+        key = shape and shape.key
+    known = _known.get(key, LATER) if key else LATER
     if known is LATER and not again:
-        if shape is not None:
-            _remember(shape.key, None)
+        if key:
+            _remember(key, None)
         return LATER
+    if shape is not None:
+        follow(marker, *shape.followed)
     if known is False:
         return None
-    if shape is not None and type(known) is tuple:
-        factory, text, choose, others = known
-        follow(marker, *shape.followed)
-        return _documented(factory(*choose(shape.named + others)), text, value)
+    if not known or known is LATER:
+        return _write(event, machine, marker, value, kind, key)
+    factory, text, others = known
+    parts: Any = shape and shape.named
+    if parts is None:
+        parts = _Parts(event, machine, marker, value, kind)
+        marker.lazy.append(parts)
+    asked = Event(event.name, machine) if kind is Kind.ASK else event
+    plan = factory(machine, machine.__dict__, asked, marker, marker.now, parts, *others)
+    return _documented(plan, text, value)
+
+
+def _write(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind, key: Any) -> Any:
+    shape = key and _shape_of(event, machine, marker, value, kind)
     about = choices_of(event, machine, marker, value, asks=kind is Kind.ASK)
-    writer = about and Writer(event, machine, marker, *about[:2], kind)
+    writer = about and Writer(event, machine, marker, *about[:2], kind, shape.named if shape else ())
     if about is None or not writer or not writer.write(about[2]):
-        if shape is not None:
-            _remember(shape.key, False)
+        if key:
+            _remember(key, False)
         return None
     title = f"{event.name!r} in {about[0].name!r}"
-    if shape is not None:
-        named = {id(each): at for at, each in reversed([*enumerate(shape.named)])}
-        named[id(writer.constants["event"])] = 2
-        others, chosen = [], []
-        for each in writer.constants.values():
-            if id(each) not in named:
-                others.append(each)
-            chosen.append(named.get(id(each), len(shape.named) + len(others) - 1))
-        if all(type(each) is str or isinstance(each, Enum) for each in others):
-            choose = itemgetter(*chosen)
-            _remember(shape.key, (_factory_of(writer.text, title), writer.text, choose, others))
+    if shape:
+        others = [*writer.constants.values()][6:]
+        _remember(key, (_factory_of(writer.text, title), writer.text, others))
     return made_of(writer.text, title, writer.constants, value)
 
 
@@ -162,7 +196,7 @@ def _remember(key: tuple[Any, ...], known: Any) -> None:
 def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> _Shape | None:
     """Return what a plan would be made of; ``None`` if there is a part that no other machine has."""
     own, transitions = machine.__dict__, event.transitions
-    states, models = own["states"], own["models"]
+    states, models = own.get("states") or machine.states, own["models"]
     name = value if type(value) is str else value.name if isinstance(value, Enum) else None
     source = states.get(name) if states.__class__ is States else None
     found = None if source is None else transitions.get(source.name)
@@ -175,6 +209,8 @@ def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) 
     for each in found:
         conditions, dest = each.conditions, each.dest
         if conditions.__class__ is not Callbacks or not TRANSITION.isdisjoint(each.__dict__):
+            return None
+        if type(each.source) is not str or type(dest) not in (str, NoneType):
             return None
         followed += each, conditions, *conditions
         key += type(each), dest, len(conditions)
@@ -189,7 +225,8 @@ def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) 
     for name, state in reached.items():
         if state is None or not CALLING.isdisjoint(state.__dict__):
             return None
-        key += name, type(state), state.value, HAS_FINAL and bool(state.final)
+        about = state.value
+        key += name, type(state), about, type(about), HAS_FINAL and bool(state.final)
         followed.append(state)
         lists += state.on_enter, state.on_exit
     for each in lists:
@@ -204,9 +241,7 @@ def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) 
         return None
     first: dict[int, int] = {}  # the same part may be in two places
     key += map(first.setdefault, map(id, (*followed, *functions)), count())
-    asked = Event(event.name, machine) if kind is Kind.ASK else event
-    named = [machine, own, asked, marker, marker.now, *followed, *functions]
-    return _Shape(tuple(key), named, followed)
+    return _Shape(tuple(key), [*followed, *functions], followed)
 
 
 def choices_of(
@@ -332,13 +367,20 @@ class Writer:
     """Writes the source of a plan and collects its constants."""
 
     #: the EventData of a plan that begins without one
-    made = "event_data(state, event, machine, model, args, kwargs, transition)"
+    made = "event_data(part(parts, state), event, machine, model, args, kwargs, part(parts, transition))"
     resumes = "resume"
     #: whether there may be scopes to leave
     scoped = False
 
     def __init__(
-        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, kind: Kind
+        self,
+        event: Any,
+        machine: Any,
+        marker: Marker,
+        source: Any,
+        found: Any,
+        kind: Kind,
+        named: Sequence[Any] = (),
     ) -> None:
         self.event, self.machine, self.marker, self.source = event, machine, marker, source
         self.found, self.kind = found, kind
@@ -350,9 +392,10 @@ class Writer:
             "event": Event(event.name, machine) if kind is Kind.ASK else event,
             "marker": marker,
             "now": marker.now,
-            "source": source,
-            "found": found,
+            "parts": named,
         }
+        #: where parts stand that no constant is made for
+        self.places = {id(each): at for at, each in reversed([*enumerate(named)])}
         if kind is Kind.ASK:
             self.resumes = "ask_on"
         self.lines: list[str] = []
@@ -362,13 +405,19 @@ class Writer:
         self.lines += ["    " * self.depth + text for text in texts]
 
     def constant(self, hint: str, value: Any) -> str:
-        """Return the name of a constant of the plan."""
+        """Return the expression for a part of the machine or a constant of the plan."""
+        if id(value) in self.places:
+            return f"parts[{self.places[id(value)]}]"
         for name, known in self.constants.items():
             if known is value and name.startswith(hint):
                 return name
         name = f"{hint}_{len(self.constants)}"
         self.constants[name] = value
         return name
+
+    def place(self, hint: str, value: Any) -> str:
+        """Return the expression for what ``part`` makes a part of the machine of."""
+        return str(self.places.get(id(value), "")) or self.constant(hint, value)
 
     def write(self, choices: list[Choice]) -> bool:
         """Write the whole plan; return false if it would need what a plan cannot do."""
@@ -408,11 +457,12 @@ class Writer:
 
     def first_lines(self) -> list[str]:
         if self.kind is Kind.GIVEN:
-            return ["data.state = source"]
+            return [f"data.state = {self.constant('source', self.source)}"]
         if self.data:
-            return ["data = event_data(source, event, machine, model, args, kwargs)"]
-        silent = is_silent(self.own["_prepare_event"])
-        return ["data = None", "state = source", *([] if silent else ["transition = None"])]
+            source = self.constant("source", self.source)
+            return [f"data = event_data({source}, event, machine, model, args, kwargs)"]
+        silent, source = is_silent(self.own["_prepare_event"]), self.place("source", self.source)
+        return ["data = None", f"state = {source}", *([] if silent else ["transition = None"])]
 
     def finish(self) -> None:
         first, given = self.first_lines(), self.kind is Kind.GIVEN
@@ -511,7 +561,7 @@ class Writer:
                 also = f" or {kept[0]} != {kept[1]}"
                 self._check(self._rest(stage, transition, lists[at:], 0), also)
             if stage == "prepare_event" and self.data and self.source is not None:
-                also += " or data.state is not source"
+                also += f" or data.state is not {self.constant('source', self.source)}"
             for position, func in enumerate(each):
                 self._call(func, self._rest(stage, transition, lists[at:], position))
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
@@ -523,14 +573,15 @@ class Writer:
             dest = self._dest and self.constant("state", self._dest)
             tried, about = self._number + 1, f"{self.constant('transition', transition)}, {dest}"
         left = "".join(f"{self.constant('list', each)}, " for each in lists)
-        return f"Rest({stage!r}, machine, event, {about}, ({left}), {position}, found, {tried})"
+        found = self.constant("found", self.found)
+        return f"Rest({stage!r}, machine, event, {about}, ({left}), {position}, {found}, {tried})"
 
     # -- transitions ---------------------------------------------------------------------------------
 
     def _choice(self, number: int, choice: Choice) -> None:
         each, conditions, origin, dest, fixed = choice
         own, self._number, self._dest, depth = self.own, number, dest, self.depth
-        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
+        self._tell("transition", each)
         self._list("prepare", each, each.prepare)
         self._conditions(each, conditions)
         self._list("before", each, own["_before_state_change"], each.before)
@@ -539,6 +590,11 @@ class Writer:
         self._list("after", each, each.after, own["_after_state_change"])
         self._done(True)
         self.depth = depth
+
+    def _tell(self, what: str, part: Any, unless: str = "") -> None:
+        """Write what the trigger's data get to know: where there are none, what is needed to make them."""
+        found = self.constant(what, part) if self.data else self.place(what, part)
+        self.line(f"{'data.' if self.data else ''}{what} = {found}{unless}")
 
     def _conditions(self, each: Any, conditions: Any) -> None:
         """Write the questions; what follows is inside of the answers."""
@@ -559,7 +615,7 @@ class Writer:
         if is_silent(self.own["_prepare_event"]) and is_silent(each.prepare) and not conditions:
             self.line("return True")
             return True
-        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
+        self._tell("transition", each)
         self.line("try:")
         self.depth += 1
         self._list("prepare", each, self.own["_prepare_event"], each.prepare)
@@ -589,8 +645,7 @@ class Writer:
         new = self.constant("new", dest.value) if fixed else f"{entered}._name"
         self._set(new)
         self.line(f"reached = {self._attribute()}")
-        state = "data.state" if self.data else "state"
-        self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
+        self._tell("state", dest, f" if reached is {new} else machine.get_state(reached)")
         if fixed:
             # what sets the state may change the machine
             self._check(self._rest("on_enter", each, (dest.on_enter,), 0))
