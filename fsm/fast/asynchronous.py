@@ -405,8 +405,7 @@ class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):  # type: ignore[misc]
                 return True
             if data is None:
                 asked = AsyncEvent(name=trigger, machine=self)
-                data = event_data(known.state, asked, self, model, args, kwargs)
-                data.__class__ = AsyncEventData
+                data = AsyncEventData(known.state, asked, self, model, args, kwargs)
             data.transition = transition
             try:
                 if own["_prepare_event"]:

@@ -35,6 +35,7 @@ from quadriga.fsm.fast.tracking import (
     transitions_of,
 )
 
+
 def key_of(value: Any) -> Any:
     """Return the key of a plan for a state: members of an enumeration are hashed slowly, and some equal strings."""
     return value if type(value) is str else id(value)

@@ -154,7 +154,7 @@ class FastMachine(Machine):
             return
         own = self.__dict__
         if "_later" in own:
-            self.states  # it is read
+            _ = self.states  # it is read
         if name not in own:  # the library's first, empty ones
             if name in ("states", "events"):
                 value = States(value)
@@ -170,7 +170,7 @@ class FastMachine(Machine):
     def __getstate__(self) -> Any:
         if "_later" not in self.__dict__:
             return super().__getstate__()
-        self.states  # it is read
+        _ = self.states  # it is read
         return {name: value for name, value in self.__dict__.items() if name != "_later"}
 
     # -- models ------------------------------------------------------------------------------

@@ -175,7 +175,9 @@ def make_plan(
 def _write(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind, key: Any) -> Any:
     shape = key and _shape_of(event, machine, marker, value, kind)
     about = choices_of(event, machine, marker, value, asks=kind is Kind.ASK)
-    writer = about and Writer(event, machine, marker, *about[:2], kind, shape.named if shape else ())
+    writer = about and Writer(
+        event, machine, marker, *about[:2], kind, shape.named if shape else ()
+    )
     if about is None or not writer or not writer.write(about[2]):
         if key:
             _remember(key, False)

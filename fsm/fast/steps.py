@@ -83,7 +83,7 @@ def is_plain(machine: Any) -> bool:
     if marker.plain is None:
         own, cls = machine.__dict__, type(machine)
         if "_later" in own:
-            machine.states  # it is read
+            _ = machine.states  # it is read
         marker.plain = (
             keeps(cls, machine._fast_class, MACHINE)
             and keeps(cls, machine._fast_class, _ATTRIBUTES)
