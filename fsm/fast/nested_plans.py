@@ -164,7 +164,7 @@ class Known:
         return not inside and calm and not nesting._LOGGER.isEnabledFor(DEBUG)
 
     def changes_state(self, transition: Any, data: Any) -> bool:
-        """Do what ``NestedTransition._change_state`` does; return false if the library has to."""
+        """Do what ``NestedTransition._change_state`` does; return false if the library has to. See D362."""
         machine, model = self.machine, data.model
         if not (self.plain and self.is_true(data.machine) and self._is_quiet()):
             return False
