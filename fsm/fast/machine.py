@@ -43,7 +43,6 @@ from quadriga.fsm.fast.tracking import (
     Later,
     States,
     Transitions,
-    changed,
     follow,
     marker_of,
     own,
@@ -153,19 +152,20 @@ class FastMachine(Machine):
             _set(self, name, value)
             return
         own = self.__dict__
-        if "_later" in own:
-            _ = self.states  # it is read
+        marker = own.get("_marker")
+        if marker is not None:
+            if "_later" in own:
+                _ = self.states  # it is read
+            marker.before()
         if name not in own:  # the library's first, empty ones
             if name in ("states", "events"):
                 value = States(value)
             elif name == "models":
                 value = _Models(value)
                 own.update(_current={}, _met=set(), _loose=[], _compares=False)
-        marker = own.get("_marker")
-        if marker is not None:
-            marker.before()
         _set(self, name, value)
-        changed(self)
+        if marker is not None:
+            marker.after()
 
     def __getstate__(self) -> Any:
         if "_later" not in self.__dict__:
