@@ -169,6 +169,8 @@ class FastHierarchicalMachine(HierarchicalMachine):
             return None
         known: Known | None = own.get("_known")
         if known is None or not known.is_true(self):
+            if own["_stack"]:  # only the states of a scope are to be seen
+                return None
             known = own["_known"] = Known(self)
         value = getattr(model, own["model_attribute"], None)
         if type(value) is not str and not isinstance(value, Enum):
