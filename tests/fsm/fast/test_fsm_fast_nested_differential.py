@@ -145,4 +145,6 @@ def test_the_state_in_which_a_model_is_may_be_dropped(options: dict[str, Any], p
 def test_what_was_first_fired_in_a_scope_follows_changes_outside_of_it() -> None:
     fired = [("fire", which, "stop") for which in (0, 1, 1)]
     options = {"separator": "_", "enum": False, "listed": False}
-    compare(options, [START[2], ("within", "D", 0, "stop"), fired[0], ("initial", "C", "2"), *fired])
+    compare(
+        options, [START[2], ("within", "D", 0, "stop"), fired[0], ("initial", "C", "2"), *fired]
+    )
