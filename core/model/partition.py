@@ -20,9 +20,8 @@ from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, QuotaChanges
-    from quadriga.core.model.application import Application
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.node import ForeignAllocation, Node
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.timer import Timer

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.model import usage
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.model.gang import NODES
 from quadriga.core.model.run_times import LIMIT, NOTHING, TOLD
 from quadriga.core.runtime.dialect import Dialect
@@ -23,9 +23,9 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.gang import PlannedStart
+    from quadriga.core.model.history import Usage
     from quadriga.core.views.objects import (
         ApplicationObject,
         PlaceholderObject,
@@ -48,7 +48,7 @@ class ApplicationSnapshot(NamedTuple):
     fields: ApplicationObject
     asks: tuple[AskSnapshot, ...]
     allocations: tuple[AllocationSnapshot, ...]
-    spent: usage.Usage | None
+    spent: Usage | None
 
 
 def application_in_steps(
