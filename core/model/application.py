@@ -17,12 +17,11 @@ from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
-    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.allocation import Allocation, Reservation
     from quadriga.core.model.ask import Ask, AskGroup, AskKind
     from quadriga.core.model.history import ApplicationSummary, Usage
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.timer import Timer
 
 #: bytes of the record of an ended application besides its texts: the object, its timer, its table entries

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.texts import shortened
 from quadriga.base.times import SECOND
+from quadriga.core.model import predictions
 from quadriga.core.model.application import Application
 from quadriga.core.model.history import ApplicationSummary, ResourceHistory, Usage
 from quadriga.fsm.lifecycles.allocation import PREEMPTION
@@ -31,11 +32,12 @@ _MOST: Final = 100
 def ended(allocation: Allocation, now: int) -> None:
     """Count an allocation that its application no longer holds."""
     app = allocation.ask.app
-    if allocation in app.partition.gather_budget.lent:
-        app.partition.gather_budget.returned(allocation, now)
+    budget = app.partition.gather_budget
+    if allocation in app.partition.lent.runtimes:
+        app.partition.lent.returned(allocation, now)
     if not allocation.ask.kind.placeholder:
-        app.partition.gather_budget.ended(allocation, now)
-        app.partition.run_times.ended(allocation, now)
+        budget.longest_run = max(budget.longest_run, now - allocation.created)
+        predictions.ended(allocation, now)
     if app.spent is None:
         app.spent = Usage()
     _count(app.spent, allocation, now, allocation.reason)
