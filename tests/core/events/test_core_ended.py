@@ -17,7 +17,7 @@ from quadriga.base.texts import LONGEST
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.steps.releasing import evict

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from quadriga.core import Options
 from quadriga.core.gangs import planned_start
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import PlannedStart
 from quadriga.sim.scripted.script import Script
 
@@ -84,7 +85,7 @@ class World:
         for node, need in plan.needs.items():
             left = list(node.total)
             for each in node.allocations:
-                expected = node.partition.run_times.end_of(each, self.now * SECOND)
+                expected = predictions.expected_end(each, self.now * SECOND)
                 if expected is None or expected.time > plan.start:
                     left = [had - used for had, used in zip(left, each.vector, strict=False)]
             if any(had < asked for had, asked in zip(left, need, strict=False)):
