@@ -176,7 +176,7 @@ def node_object(number: int, *, cpu: str = "64", zones: int = 10) -> Object:
 def pod_object(pods: Pods, number: int) -> Object:
     """As the API server gives it, without the fields that only it uses."""
     text = json.dumps(_pod(pods)).replace(pods.name, pod_name(number, pods.prefix))
-    text = text.replace(_APPLICATION, application(number % pods.applications))
+    text = text.replace(_APPLICATION, application(pods.application_of(number)))
     if pods.on_nodes:
         text = text.replace(_NODE, node_name(number % pods.on_nodes))
     made: Object = json.loads(text)
