@@ -145,7 +145,7 @@ def _enter(kernel: Kernel, app: Application, task: Task) -> None:
     app.tasks[task.key] = task
     task.app = app
     task.in_core = False
-    kernel.look_at(app)
+    kernel.look_at(app, task)
     if task.is_placeholder:
         app.placeholders[task.key] = task
         app.count_live(task.group, task.state in task_fsm.LOSES)
@@ -339,7 +339,7 @@ def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
 
 def look_again(kernel: Kernel, app: Application) -> None:
     """Submit a held application unless there is still a reason to hold it."""
-    before = app.held_because
+    before, app.skipped = app.held_because, 0
     _hold_gang(kernel, app)
     if not app.delay:
         kernel.fire_application(app, application_fsm.AGAIN)
@@ -348,6 +348,20 @@ def look_again(kernel: Kernel, app: Application) -> None:
     if app.held_because != before:
         for task in app.tasks.values():
             reconcile(kernel, task)
+
+
+def look_at_changed(kernel: Kernel, app: Application) -> None:
+    """Look at a held gang whose members have changed. A look visits all of them, so one at a large gang that goes on
+    waiting is put off."""
+    app.skipped += 1
+    waits = pod_groups.still_lacks(kernel, app) == app.lacking
+    if not waits or app.skipped > len(app.tasks) * TUNING.looks_put_off:
+        look_again(kernel, app)
+    elif app.skipped == 1:
+        ends = (app.members_until - kernel.now, app.waits_until - kernel.now)
+        most = SECOND + len(app.tasks) * TUNING.look_ns
+        app.delay = min([most, *(left for left in ends if left > 0)])
+        kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
 
 
 def end_task(kernel: Kernel, task: Task) -> None:
@@ -476,6 +490,7 @@ def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None
 def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
     if not kernel.serving:
         return
+    app.changed = None  # from now on each member has to be asked for
     for task in list(app.tasks.values()):
         if task.is_placeholder:
             continue

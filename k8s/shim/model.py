@@ -171,6 +171,7 @@ class Application:
 
     __slots__ = (
         "allocations",
+        "changed",
         "chosen",
         "core_pods",
         "core_waits",
@@ -179,6 +180,7 @@ class Application:
         "held_because",
         "is_too_large",
         "key",
+        "lacking",
         "later",
         "leaving",
         "members_until",
@@ -190,9 +192,11 @@ class Application:
         "placeholders",
         "pod_group",
         "probe",
+        "ready",
         "real",
         "refused",
         "resumed",
+        "skipped",
         "state",
         "tasks",
         "timeout_over",
@@ -256,6 +260,13 @@ class Application:
         #: refusal of each
         self.chosen: dict[str, Task] = {}
         self.allocations: dict[str, tuple[Allocation, str]] = {}
+        #: members that have changed since the last look at the gang, ``None`` for all
+        self.changed: dict[str, Task] | None = None
+        #: by name of a PodGroup or task group, the members that could be placed then, and whether some were missing
+        self.ready: dict[str, set[str]] = {}
+        self.lacking = False
+        #: number of looks since its pods were told what it waits for
+        self.skipped = 0
 
     @property
     def is_gang(self) -> bool:

@@ -132,22 +132,28 @@ class _Part(NamedTuple):
     tasks: list[Task]
 
 
-def _parts(app: Application) -> list[_Part]:
+def _needed(app: Application) -> dict[str, int]:
     entry = app.pod_group
     if entry is not None:
-        if entry.group is None:
-            return []
-        tasks = [task for task in app.tasks.values() if task.key in entry.pods]
-        return [_Part(entry.named, conversion.min_count(entry.group), tasks)]
-    if not app.gathers_members:
-        return []
-    parts = {
-        name: _Part(f"task group {name}", group.spec.min_member, [])
-        for name, group in app.groups.items()
-    }
+        return {} if entry.group is None else {entry.named: conversion.min_count(entry.group)}
+    groups = app.groups.values() if app.gathers_members else ()
+    return {_named(app, each.spec.name): each.spec.min_member for each in groups}
+
+
+def _named(app: Application, group: str) -> str:
+    return f"task group {group}" if app.pod_group is None else app.pod_group.named
+
+
+def _is_member(app: Application, task: Task) -> bool:
+    return app.pod_group is None or task.key in app.pod_group.pods
+
+
+def _parts(app: Application) -> list[_Part]:
+    parts = {named: _Part(named, needed, []) for named, needed in _needed(app).items()}
     for task in app.tasks.values():
-        if task.group in parts:
-            parts[task.group].tasks.append(task)
+        part = parts.get(_named(app, task.group))
+        if part is not None and _is_member(app, task):
+            part.tasks.append(task)
     return [*parts.values()]
 
 
@@ -158,13 +164,33 @@ def _ready(kernel: Kernel, part: _Part) -> list[Task]:
 def lacks(kernel: Kernel, app: Application) -> str:
     """Return what a gang that is placed whole waits for before it is submitted to the core; "" for nothing."""
     _give_up_allocations(kernel, app)
+    app.changed, app.ready, app.lacking = {}, {}, False
     if app.has_started:
         return ""
-    return "; ".join(text for part in _parts(app) if (text := _lack(kernel, app, part)))
+    texts = [text for part in _parts(app) if (text := _lack(kernel, app, part))]
+    app.lacking = bool(texts)
+    return "; ".join(texts)
+
+
+def still_lacks(kernel: Kernel, app: Application) -> bool | None:
+    """Return whether members are missing, from those that have changed since the last look; ``None`` if only a
+    look can say it."""
+    changed, app.changed = app.changed, {}
+    if changed is None or any(each.node for each in changed.values()):
+        return None
+    for task in changed.values():
+        ready = app.ready.get(_named(app, task.group))
+        if ready is None:
+            continue
+        ready.discard(task.key)
+        if task.key in app.tasks and _is_member(app, task) and _may_be_placed(kernel, task):
+            ready.add(task.key)
+    return any(len(app.ready.get(named, ())) < needed for named, needed in _needed(app).items())
 
 
 def _lack(kernel: Kernel, app: Application, part: _Part) -> str:
-    needed, ready = part.needed, len(_ready(kernel, part))
+    app.ready[part.named] = {task.key for task in _ready(kernel, part)}
+    needed, ready = part.needed, len(app.ready[part.named])
     if ready >= needed:
         return ""
     live = [task for task in part.tasks if not task.pod.metadata.deletion_timestamp]
@@ -213,14 +239,16 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
     app.held_because = f"The pod follows when {len(app.chosen)} other pods of {named} are placed."
 
 
-def is_whole(kernel: Kernel, app: Application) -> bool:
-    """Return whether the chosen members are still those that have to be placed together."""
-    if not app.chosen or len(app.chosen) != sum(part.needed for part in _parts(app)):
+def is_whole(kernel: Kernel, app: Application, changed: dict[str, Task] | None = None) -> bool:
+    """Return whether the chosen members are still those that have to be placed together. With ``changed`` only
+    these may have changed since it was so."""
+    if not app.chosen or len(app.chosen) != sum(_needed(app).values()):
         return False
     asked = app.state in application_fsm.ASKS_CHOSEN
     return all(
         task.state in task_fsm.SOUGHT if asked else _may_be_placed(kernel, task)
-        for task in app.chosen.values()
+        for task in (app.chosen if changed is None else changed).values()
+        if task.key in app.chosen
     )
 
 

@@ -8,7 +8,7 @@ from k8s_queues import QUEUES
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
-from quadriga.k8s.objects import Pod
+from quadriga.k8s.objects import Pod, SchedulingGroup
 
 MISSING = {"service.gangPlaceholders": "missing"}
 HARD = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=60"
@@ -228,3 +228,36 @@ def test_d356_a_failed_originator_is_replaced(policy: str) -> None:
     world.add_node("n2", cpu="1")
     world.run(20)
     assert (running(world), made(world)) == (3, 0)
+
+
+@pytest.mark.parametrize("kind", ["task group", "PodGroup"])
+def test_a_look_at_a_large_gang_does_not_visit_every_member(kind: str) -> None:
+    count, visits = 320, 0
+    world = world_of("1")
+    world.add_group("w", count)
+    named: dict[str, Any] = {"groups": [gang("w", count)]}
+    if kind == "PodGroup":
+        named = {"group": "", "groups": None, "scheduling_group": SchedulingGroup("w")}
+
+    def visited(pod: Pod) -> str:
+        nonlocal visits
+        visits += 1
+        return ""
+
+    world.blocked_reason = visited
+    steps = world.steps
+    for n in range(count - 1):
+        members(world, 1, n, **named)
+        world.run(0.001)
+    # Every look would visit half of the members on average, and tell them.
+    assert visits < count * 30
+    assert world.steps - steps < count * 30
+    world.run(1.4)
+    texts = {said(world, pod)[1] for pod in world.named("m-")}
+    assert [text.endswith(f"wants {count} pods together, {count - 1} exist") for text in texts] == [
+        True
+    ]
+    members(world, 1, count - 1, **named)
+    world.add_node("n2", cpu="400", pods=400)
+    world.run(5)
+    assert (running(world), made(world)) == (count, 0)
