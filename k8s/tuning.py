@@ -179,8 +179,6 @@ class Tuning:
     """Pause (ns) before a rejected application is submitted again, doubled up to the second one."""
     rejection_forgotten_ns: int = 1200 * SECOND
     """After this time (ns) without a rejection the next one counts as the first."""
-    bind_limit_ns: int = 130 * SECOND
-    """Longest time (ns) of a bind without that of its volumes (K37)."""
     grace_ns: int = 60 * SECOND
     """Added (ns) to a pod's grace period or a placeholder timeout."""
     longest_grace_s: int = 7 * 86_400

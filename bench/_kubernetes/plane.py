@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._kubernetes.observer import Observer
-from bench._kubernetes.stored import (
-    Etcd,
-    Template,
-    application,
-    node_name,
-    pod_name,
-    uid,
-    zone,
-)
+from bench._kubernetes.stored import Etcd, Template, application, node_name, pod_name, uid, zone
 from tests.k8s_cluster.control_plane import ControlPlane
 from tests.k8s_cluster.plain_client import APIError, PlainClient
 

@@ -421,7 +421,7 @@ def _protect(kernel: Kernel, app: Application, plan: PlannedStart) -> None:
     partition.waiting.protected = app
     own.refused = False
     partition.gather_budget.counts[BEGUN] += 1
-    own.missing_before, own.start_before = plan.missing, plan.start
+    own.start_before = plan.start
     kernel.fire(GANG, own, gang_fsm.GATHER)
     planned_start.apply(kernel, partition, plan)
     partition.rm.observer.gang_gathers(app)
@@ -522,4 +522,4 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         plan = own.partition.node_index.planned
         if plan is not None:  # where it goes on, for the next time
-            own.missing_before, own.start_before = plan.missing, plan.start
+            own.start_before = plan.start

@@ -341,7 +341,6 @@ class Gang:
         "local",
         "lost",
         "missing",
-        "missing_before",
         "start_before",
         "outstanding",
         "over",
@@ -421,8 +420,7 @@ class Gang:
         self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
-        #: the number missing and the planned start (ns) when its patience timer started
-        self.missing_before = 0
+        #: the planned start (ns) when its patience timer started
         self.start_before = 0
         #: instant (ns) since which it lacks nodes or asks; -1: it does not
         self.waiting_since = -1
