@@ -138,7 +138,9 @@ def _settings(plane: Plane, settings: dict[str, str]) -> Iterator[None]:
         yield
         return
     name = {"name": "yunikorn-configs", "namespace": "default"}
-    plane.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": settings})
+    plane.admin.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": settings}
+    )
     try:
         yield
     finally:
