@@ -174,9 +174,8 @@ def lacks_still(kernel: Kernel, app: Application) -> bool:
         return False
     for task in changed.values():
         ready = app.ready.get(_part_of(app, task), set())
-        ready.discard(task.key)
-        if task.key in app.tasks and _may_be_placed(kernel, task):
-            ready.add(task.key)
+        may = task.key in app.tasks and _may_be_placed(kernel, task)
+        (ready.add if may else ready.discard)(task.key)
     return any(len(app.ready.get(named, ())) < needed for named, needed in _needed(app).items())
 
 
