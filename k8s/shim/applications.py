@@ -339,7 +339,7 @@ def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
 
 def look_again(kernel: Kernel, app: Application) -> None:
     """Submit a held application unless there is still a reason to hold it."""
-    before, app.put_off = app.held_because, False
+    before = app.held_because
     _hold_gang(kernel, app)
     if not app.delay:
         kernel.fire_application(app, application_fsm.AGAIN)

@@ -161,7 +161,7 @@ def _ready(kernel: Kernel, part: _Part) -> list[Task]:
 def lacks(kernel: Kernel, app: Application) -> str:
     """Return what a gang that is placed whole waits for before it is submitted to the core; "" for nothing."""
     _give_up_allocations(kernel, app)
-    app.changed, app.ready = {}, {}
+    app.changed, app.ready, app.put_off = {}, {}, False
     if app.has_started:
         return ""
     return "; ".join(text for part in _parts(app) if (text := _lack(kernel, app, part)))
