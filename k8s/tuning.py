@@ -158,10 +158,8 @@ class Tuning:
     """A gang that waits for something other than time is checked again after this time (ns) at the latest."""
     gang_members_ns: int = 2 * SECOND
     """A gang whose placeholders are for missing members waits this long (ns) for its members first."""
-    look_ns: int = 1_000_000
-    """A look at a gang that goes on waiting is put off by a second and this time (ns) for each of its pods at most."""
-    looks_put_off: float = 1 / 16
-    """Before one, for each of its pods, at most this many are put off."""
+    gang_look_ns: int = 1_000_000
+    """A look at a gang that still waits for members is put off for this time (ns) for each of its pods."""
     gang_creates: int = 64
     """At most this many placeholders of a gang are being created at a time."""
     all_creates: int = 512

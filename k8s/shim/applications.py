@@ -339,7 +339,7 @@ def wait_for_nodes(kernel: Kernel, app: Application, lacks: str) -> None:
 
 def look_again(kernel: Kernel, app: Application) -> None:
     """Submit a held application unless there is still a reason to hold it."""
-    before, app.skipped = app.held_because, 0
+    before = app.held_because
     _hold_gang(kernel, app)
     if not app.delay:
         kernel.fire_application(app, application_fsm.AGAIN)
@@ -351,16 +351,14 @@ def look_again(kernel: Kernel, app: Application) -> None:
 
 
 def look_at_changed(kernel: Kernel, app: Application) -> None:
-    """Look at a held gang whose members have changed. A look visits all of them, so one at a large gang that goes on
-    waiting is put off."""
-    app.skipped += 1
-    waits = pod_groups.still_lacks(kernel, app) == app.lacking
-    if not waits or app.skipped > len(app.tasks) * TUNING.looks_put_off:
+    """Look at a held gang whose members have changed; not at once if it waits for more, because a look visits all."""
+    if not pod_groups.lacks_still(kernel, app):
         look_again(kernel, app)
-    elif app.skipped == 1:
+    elif not app.put_off:
+        app.put_off = True
         ends = (app.members_until - kernel.now, app.waits_until - kernel.now)
-        most = SECOND + len(app.tasks) * TUNING.look_ns
-        app.delay = min([most, *(left for left in ends if left > 0)])
+        delay = len(app.tasks) * TUNING.gang_look_ns
+        app.delay = min([delay, *(left for left in ends if left > 0)])
         kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
 
 

@@ -180,7 +180,6 @@ class Application:
         "held_because",
         "is_too_large",
         "key",
-        "lacking",
         "later",
         "leaving",
         "members_until",
@@ -192,11 +191,11 @@ class Application:
         "placeholders",
         "pod_group",
         "probe",
+        "put_off",
         "ready",
         "real",
         "refused",
         "resumed",
-        "skipped",
         "state",
         "tasks",
         "timeout_over",
@@ -262,11 +261,9 @@ class Application:
         self.allocations: dict[str, tuple[Allocation, str]] = {}
         #: members that have changed since the last look at the gang, ``None`` for all
         self.changed: dict[str, Task] | None = None
-        #: by name of a PodGroup or task group, the members that could be placed then, and whether some were missing
+        #: the members that could be placed then, by part of the gang, and whether a look was put off since
         self.ready: dict[str, set[str]] = {}
-        self.lacking = False
-        #: number of looks since its pods were told what it waits for
-        self.skipped = 0
+        self.put_off = False
 
     @property
     def is_gang(self) -> bool:

@@ -136,23 +136,20 @@ def _needed(app: Application) -> dict[str, int]:
     entry = app.pod_group
     if entry is not None:
         return {} if entry.group is None else {entry.named: conversion.min_count(entry.group)}
-    groups = app.groups.values() if app.gathers_members else ()
-    return {_named(app, each.spec.name): each.spec.min_member for each in groups}
+    groups = app.groups.items() if app.gathers_members else ()
+    return {f"task group {name}": group.spec.min_member for name, group in groups}
 
 
-def _named(app: Application, group: str) -> str:
-    return f"task group {group}" if app.pod_group is None else app.pod_group.named
-
-
-def _is_member(app: Application, task: Task) -> bool:
-    return app.pod_group is None or task.key in app.pod_group.pods
+def _part_of(app: Application, task: Task) -> str:
+    if (entry := app.pod_group) is not None:
+        return entry.named if task.key in entry.pods else ""
+    return f"task group {task.group}"
 
 
 def _parts(app: Application) -> list[_Part]:
     parts = {named: _Part(named, needed, []) for named, needed in _needed(app).items()}
     for task in app.tasks.values():
-        part = parts.get(_named(app, task.group))
-        if part is not None and _is_member(app, task):
+        if (part := parts.get(_part_of(app, task))) is not None:
             part.tasks.append(task)
     return [*parts.values()]
 
@@ -164,27 +161,21 @@ def _ready(kernel: Kernel, part: _Part) -> list[Task]:
 def lacks(kernel: Kernel, app: Application) -> str:
     """Return what a gang that is placed whole waits for before it is submitted to the core; "" for nothing."""
     _give_up_allocations(kernel, app)
-    app.changed, app.ready, app.lacking = {}, {}, False
+    app.changed, app.ready, app.put_off = {}, {}, False
     if app.has_started:
         return ""
-    texts = [text for part in _parts(app) if (text := _lack(kernel, app, part))]
-    app.lacking = bool(texts)
-    return "; ".join(texts)
+    return "; ".join(text for part in _parts(app) if (text := _lack(kernel, app, part)))
 
 
-def still_lacks(kernel: Kernel, app: Application) -> bool | None:
-    """Return whether members are missing, from those that have changed since the last look; ``None`` if only a
-    look can say it."""
+def lacks_still(kernel: Kernel, app: Application) -> bool:
+    """Return whether members are missing as at the last look; visit only those that have changed since."""
     changed, app.changed = app.changed, {}
     if changed is None or any(each.node for each in changed.values()):
-        return None
+        return False
     for task in changed.values():
-        ready = app.ready.get(_named(app, task.group))
-        if ready is None:
-            continue
-        ready.discard(task.key)
-        if task.key in app.tasks and _is_member(app, task) and _may_be_placed(kernel, task):
-            ready.add(task.key)
+        ready = app.ready.get(_part_of(app, task), set())
+        may = task.key in app.tasks and _may_be_placed(kernel, task)
+        (ready.add if may else ready.discard)(task.key)
     return any(len(app.ready.get(named, ())) < needed for named, needed in _needed(app).items())
 
 
@@ -240,8 +231,7 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
 
 
 def is_whole(kernel: Kernel, app: Application, changed: dict[str, Task] | None = None) -> bool:
-    """Return whether the chosen members are still those that have to be placed together. With ``changed`` only
-    these may have changed since it was so."""
+    """Return whether the chosen members are still those that are placed together. Only ``changed`` may not be."""
     if not app.chosen or len(app.chosen) != sum(_needed(app).values()):
         return False
     asked = app.state in application_fsm.ASKS_CHOSEN
