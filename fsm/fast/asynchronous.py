@@ -105,19 +105,16 @@ async def _gather(made: list[Any]) -> Any:
                 each.close()
             await _turns(ready, 2)
             raise cancelled
-    tasks: list[Any] = []
-    last = made[-1]
-    for each in made:
-        alone = each is last and (not tasks or not any(map(_has_failed, tasks)))
-        deeper = 1 if alone else _DEEPEST
-        here[0] += deeper
+    if len(made) == 1:
+        here[0] += 1
         try:
-            tasks.append(_TASK(each, loop=loop, eager_start=True))
+            ended: Any = _TASK(made[0], loop=loop, eager_start=True)
         finally:
-            here[0] -= deeper
-    ended: Any = tasks[0]
-    if len(tasks) > 1 or not ended.done():
-        ended = gather(*tasks)
+            here[0] -= 1
+        if not ended.done():
+            return await gather(ended)
+    else:
+        ended = gather(*_begin(made, loop, here))
         if not ended.done():  # it is if one has failed
             return await ended
     if ready:
@@ -125,7 +122,20 @@ async def _gather(made: list[Any]) -> Any:
         if cancelled is not None:
             ended.cancelled() or ended.exception()  # it has been seen
             raise cancelled
-    return [ended.result()] if ended is tasks[0] else ended.result()
+    return [ended.result()] if len(made) == 1 else ended.result()
+
+
+def _begin(made: list[Any], loop: Any, here: list[int]) -> list[Any]:
+    """Begin a task for each coroutine; the last one has none to begin after it."""
+    tasks: list[Any] = []
+    for each in made:
+        deeper = 1 if each is made[-1] and not any(map(_has_failed, tasks)) else _DEEPEST
+        here[0] += deeper
+        try:
+            tasks.append(_TASK(each, loop=loop, eager_start=True))
+        finally:
+            here[0] -= deeper
+    return tasks
 
 
 async def _call(own: Any, func: Any, data: Any) -> Any:
@@ -286,17 +296,17 @@ class FastAsyncEvent(FastEvent, AsyncEvent):
                 setattr(model, own["model_attribute"], known.quiet.value)
                 return True
         data = event_data(None, self, machine, model, args, kwargs)
-        if own["_queued"] or own["_transition_queue"]:
-            return await machine.process_context(partial(self._trigger, data), model)
-        context = machine.current_context
-        if context.get() is not None:
+        context, queued = machine.current_context, own["_queued"]
+        if context.get() is not None or (own["_transition_queue"] and not queued):
+            if queued or own["_transition_queue"]:
+                return await machine.process_context(partial(self._trigger, data), model)
             return await known.run(data)
         task = current_task()
         token = context.set(task)
         mine = tasks.setdefault(key, [])
         mine.append(task)
         try:
-            return await known.run(data, mine)
+            return await (self._enter(known, data, mine) if queued else known.run(data, mine))
         except CancelledError:
             return False
         finally:
@@ -304,6 +314,27 @@ class FastAsyncEvent(FastEvent, AsyncEvent):
             context.reset(token)
             if not mine:
                 del tasks[key]
+
+    async def _enter(self, known: _Known, data: Any, mine: Any) -> bool:
+        """Do what ``AsyncMachine._process_async`` does for a machine with a queue."""
+        queues, key = known.own["_transition_queue_dict"], id(data.model)
+        queues[key].append(partial(self._trigger, data))
+        if len(queues[key]) > 1:
+            return True
+        run = known.run(data, mine)
+        while True:
+            try:
+                await run
+            except BaseException:
+                queues[key].clear()
+                raise
+            try:
+                queues[key].popleft()
+            except KeyError:  # the model is gone
+                return True
+            if not queues[key]:
+                return True
+            run = queues[key][0]()
 
     async def _trigger(self, event_data: Any) -> Any:  # type: ignore[override]
         """Process a trigger from a queue, or where the library's steps lead here."""

@@ -1,26 +1,23 @@
 """The trigger of a fast machine: it looks up the plan of its model's state and runs it (``plans``).
 
 A plan is made when a trigger is fired in a state for the second time, because one that is fired once would not earn
-it back; later in a machine that is one of many (``templates``). The library's own code runs where a subclass replaces
+it back; the first time if a plan of equal parts was made before (``plans``). The library's own code runs where a subclass replaces
 one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from transitions import EventData
 from transitions.core import Event
 
-from quadriga.fsm.fast.plans import Kind, make_plan
+from quadriga.fsm.fast.plans import LATER, Kind, make_plan
 from quadriga.fsm.fast.steps import (
-    CALLING,
     CAUGHT,
     EVENT,
-    HAS_FINAL,
     INFO,
-    TRANSITION,
     call,
     event_data,
     execute,
@@ -29,26 +26,14 @@ from quadriga.fsm.fast.steps import (
     levels,
     noisy,
     settle,
-    unpatched,
 )
 from quadriga.fsm.fast.tracking import (
-    FastState,
-    FastTransition,
+    Later,
     Reporting,
     Transitions,
     marker_of,
     transitions_of,
 )
-
-#: the callbacks of a machine
-_CALLED: Final = tuple(
-    "_prepare_event _before_state_change _after_state_change _finalize_event _on_exception".split()
-    + ["_on_final"] * HAS_FINAL
-)
-
-#: triggers without a plan in a copied machine of one model: its like have been built, so it may be gone before a
-#: plan, which costs about as much as eight triggers, pays
-_PATIENCE: Final = 10
 
 
 def key_of(value: Any) -> Any:
@@ -73,27 +58,17 @@ class _Running:
         return event._trigger(event_data(None, event, event.machine, self.model, *self.given))
 
 
-class _Later:
-    """The transitions of an event that a template describes, until they are read."""
-
-    def __get__(self, event: Any, cls: type) -> Any:
-        own = {} if event is None else event.__dict__
-        if "_later" not in own:
-            raise AttributeError(f"{cls.__name__!r} object has no attribute 'transitions'")
-        return own.setdefault("transitions", transitions_of(*own["_later"]))
-
-
 class FastEvent(Reporting, Event):
     """All transitions of a trigger, and the plans made from them."""
 
     #: whether a plan is made and followed the first time already
     eager = False
     #: plans that take a model, for machines without a queue whose models have their state in ``state``
-    #: by ``key_of`` the state; the key in a tuple has the number of times that it was fired without a plan
+    #: by ``key_of`` the state; the key in a tuple is there if it was fired without a plan
     _plans: dict[Any, Any]
     #: plans that take an ``EventData``
     _data_plans: dict[Any, Any]
-    transitions = _Later()  # an attribute of the object as soon as it is read
+    transitions = Later(transitions_of)  # an attribute of the object as soon as it is read
 
     def __init__(self, name: str, machine: Any) -> None:
         about = {"name": name, "machine": machine, "transitions": Transitions()}
@@ -144,8 +119,6 @@ class FastEvent(Reporting, Event):
             self.plan_for(value, Kind.GO)
             return self._enqueue(model, args, kwargs)
         plan = self.plan_for(value, Kind.GO)
-        if plan is None and self._has_stepped(machine, own, model, value):
-            return True
         return (plan or self._unplanned)(model, args, kwargs)
 
     def _unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
@@ -170,33 +143,6 @@ class FastEvent(Reporting, Event):
             if machine.__dict__["_finalize_event"]:
                 settle(machine, data)
         return data.result  # type: ignore[no-any-return]
-
-    def _has_stepped(self, machine: Any, own: Any, model: Any, value: Any) -> bool:
-        """Take the step of a model without a plan, if nothing is called on the way; return whether it is taken."""
-        found = self.transitions.get(value) if type(value) is str else None
-        if not found or type(found[0]) is not FastTransition:
-            return False
-        about = found[0].__dict__
-        if about["conditions"] or about["prepare"] or about["before"] or about["after"]:
-            return False
-        if any(map(own.__getitem__, _CALLED)) or not TRANSITION.isdisjoint(about):
-            return False
-        if not unpatched():
-            return False
-        states = own["states"]
-        cls: Any = type(model)
-        origin, dest = states.get(about["source"]), states.get(about["dest"])
-        if type(origin) is not FastState or type(dest) is not FastState:
-            return False
-        if origin.on_exit or dest.on_enter or origin.name != value:
-            return False
-        if not (CALLING.isdisjoint(origin.__dict__) and CALLING.isdisjoint(dest.__dict__)):
-            return False
-        sets_plainly = model is machine or cls.__setattr__ is object.__setattr__
-        if getattr(cls, "state", None) is not None or not sets_plainly:
-            return False  # what sets the state may change the machine
-        object.__setattr__(model, "state", dest.value)
-        return True
 
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""
@@ -275,19 +221,13 @@ class FastEvent(Reporting, Event):
         if key in plans:
             return plans[key]
         machine = machine or self.machine
-        if not self.eager:
-            counted = (key,)
-            fired = plans.get(counted, 0)
-            copied = "_later" in self.__dict__
-            if fired < 1:
-                self._keep(plans, counted, 1)
-                return None
-            if copied and fired < _PATIENCE and len(machine.__dict__["models"]) == 1:
-                plans[counted] = fired + 1
-                return None
         marker = marker_of(machine)
         now = marker.now
-        plan = make_plan(self, machine, marker, value, kind)
+        again = self.eager or (key,) in plans
+        plan = make_plan(self, machine, marker, value, kind, again=again)
+        if plan is LATER:
+            self._keep(plans, (key,), True)
+            return None
         if kind is Kind.ASK:
             self._keep(plans, key, plan)
         else:

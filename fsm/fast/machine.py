@@ -32,12 +32,13 @@ from quadriga.fsm.fast.tracking import (
     Callbacks,
     FastState,
     FastTransition,
+    Later,
     States,
     Transitions,
-    changed,
     follow,
     marker_of,
     own,
+    states_of,
 )
 
 #: names of the methods that bind methods to a model
@@ -96,6 +97,7 @@ class FastMachine(Machine):
     event_cls = FastEvent
     shares_methods = True
     _fast_class: type
+    states: Any = Later(states_of)
 
     prepare_event = _callbacks("prepare_event")
     before_state_change = _callbacks("before_state_change")
@@ -126,7 +128,11 @@ class FastMachine(Machine):
         if template and self._initial is not None:
             itself = self if model is self.self_literal else model
             if bind(self, template, itself):
-                self.set_state(template.plain["_initial"], model=itself)
+                initial = template.plain["_initial"]
+                if type(initial) is str:
+                    setattr(itself, template.plain["model_attribute"], initial)
+                else:
+                    self.set_state(initial, model=itself)
                 list.append(self.models, itself)
                 self._loose.append(itself)
                 self._met.add(type(itself))
@@ -137,14 +143,27 @@ class FastMachine(Machine):
         if name not in _RELEVANT:
             _set(self, name, value)
             return
-        if name not in self.__dict__:  # the library's first, empty ones
+        own = self.__dict__
+        marker = own.get("_marker")
+        if marker is not None:
+            if "_later" in own:
+                _ = self.states  # it is read
+            marker.before()
+        if name not in own:  # the library's first, empty ones
             if name in ("states", "events"):
                 value = States(value)
             elif name == "models":
                 value = _Models(value)
-                self.__dict__.update(_current={}, _met=set(), _loose=[], _compares=False)
+                own.update(_current={}, _met=set(), _loose=[], _compares=False)
         _set(self, name, value)
-        changed(self)
+        if marker is not None:
+            marker.after()
+
+    def __getstate__(self) -> Any:
+        if "_later" not in self.__dict__:
+            return super().__getstate__()
+        _ = self.states  # it is read
+        return {name: value for name, value in self.__dict__.items() if name != "_later"}
 
     # -- models ------------------------------------------------------------------------------
 

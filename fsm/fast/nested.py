@@ -22,10 +22,12 @@ from quadriga.fsm.fast.nested_parts import (
 )
 from quadriga.fsm.fast.nested_plans import ATTRIBUTES, DEBUG, STEPS, Known, nested_levels
 from quadriga.fsm.fast.plans import Kind
-from quadriga.fsm.fast.steps import HAS_FINAL, INFO, levels
+from quadriga.fsm.fast.steps import HAS_FINAL, INFO, keeps, levels
 from quadriga.fsm.fast.tracking import Callbacks, States, changed
 
 _RELEVANT: Final = STEPS | ATTRIBUTES | {"state_cls", "__class__", "__dict__"}
+#: what leads the library to a state
+_WALKING: Final = frozenset("get_state __call__ __enter__ __exit__".split())
 
 _set: Final = object.__setattr__
 
@@ -85,6 +87,19 @@ class FastHierarchicalMachine(HierarchicalMachine):
     def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         own = self.__dict__
         own["scoped"], own["states"], own["events"], own["prefix_path"] = own["_stack"].pop()
+
+    def get_state(self, state: Any, hint: Any = None) -> Any:
+        path = state.split(self.state_cls.separator) if type(state) is str else state
+        if hint is None and type(path) is list and path and "get_state" not in self.__dict__:
+            if keeps(type(self), FastHierarchicalMachine, _WALKING):
+                found: Any = self
+                try:
+                    for name in path:
+                        found = found.states[name]
+                    return found
+                except (AttributeError, KeyError, TypeError):  # the library looks further
+                    pass
+        return super().get_state(state, hint)
 
     def _remove_nested_transitions(self, trigger: Any, src_path: Any, dest_path: Any) -> None:
         super()._remove_nested_transitions(trigger, src_path, dest_path)  # type: ignore[misc]

@@ -58,7 +58,7 @@ class FastNestedState(FastState, NestedState):
             and known.machine is machine
             and level(INFO) is False
             and keeps(type(self), NestedState, CALLING)
-            and CALLING.isdisjoint(self.__dict__)
+            and self.__dict__.keys().isdisjoint(CALLING)
         )
 
 
@@ -81,6 +81,11 @@ class _Scope:
 
 class FastNestedTransition(FastTransition, NestedTransition):
     """A nested transition whose changes are noticed."""
+
+    def _change_state(self, event_data: Any) -> None:
+        known = event_data.machine.__dict__.get("_known")
+        if known is None or not known.changes_state(self, event_data):
+            super()._change_state(event_data)
 
 
 class FastNestedEvent(Reporting, NestedEvent):
@@ -106,7 +111,7 @@ def is_plain_event(event: Any) -> bool:
 
 def is_plain_transition(transition: Any) -> bool:
     """Return whether the transition executes its steps as the library does."""
-    return keeps(type(transition), NestedTransition, _TRANSITION) and _TRANSITION.isdisjoint(
+    return keeps(type(transition), FastNestedTransition, _TRANSITION) and _TRANSITION.isdisjoint(
         transition.__dict__
     )
 

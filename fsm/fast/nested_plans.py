@@ -10,10 +10,11 @@ from itertools import chain, islice
 from types import MethodType, NoneType
 from typing import Any, Final, NamedTuple
 
-from transitions.core import Event
+from transitions.core import Event, listify
 from transitions.extensions import nesting
 from transitions.extensions.nesting import NestedEventData, NestedState
 
+from quadriga.fsm.fast.events import key_of
 from quadriga.fsm.fast.nested_parts import (
     FastNestedState,
     inside,
@@ -78,6 +79,8 @@ class Change(NamedTuple):
     finals: list[Any]
     #: an attribute that the library adds to its event data where initial states are entered
     scope: Any
+    #: states of which several inner ones are entered, and which: lists that may change without a report
+    initials: list[tuple[Any, Any]]
 
 
 class Level(NamedTuple):
@@ -134,6 +137,8 @@ class Known:
         self.given: dict[Any, dict[Any, Any]] = {}
         self.asked: dict[Any, dict[Any, Any]] = {}
         self.marker.filled += [self.plans, self.given, self.asked]
+        #: what transitions that no plan takes do in a scope and in a state of the model
+        self.changes: dict[Any, Change | None] = {}
         #: classes of models -> whether assigning their state runs no code of theirs
         self.simple: dict[type, bool] = {}
 
@@ -151,10 +156,32 @@ class Known:
             self.machine is machine
             and self.separator == machine.state_cls.separator
             and not machine.__dict__["_stack"]
-            and not inside
-            and (level(INFO) is False or not noisy())
-            and not nesting._LOGGER.isEnabledFor(DEBUG)
+            and self._is_quiet()
         )
+
+    def _is_quiet(self) -> bool:
+        calm = level(INFO) is False or not noisy()
+        return not inside and calm and not nesting._LOGGER.isEnabledFor(DEBUG)
+
+    def changes_state(self, transition: Any, data: Any) -> bool:
+        """Do what ``NestedTransition._change_state`` does; return false if the library has to. See D362."""
+        machine, model = self.machine, data.model
+        if not (self.plain and self.is_true(data.machine) and self._is_quiet()):
+            return False
+        if not self.is_simple(model) or not is_plain_transition(transition):
+            return False
+        own = machine.__dict__
+        key = transition, *own["prefix_path"], _frozen(getattr(model, own["model_attribute"]))
+        if key not in self.changes:
+            if len(self.changes) >= 1024:
+                self.changes.clear()
+            self.changes[key] = self.change(transition, model)
+        change = self.changes[key]
+        if change is None or any(each.initial != kept for each, kept in change.initials):
+            return False
+        value, state = _copied(change.value), _copied(change.state)
+        move(self, transition, change._replace(value=value, state=state), data)
+        return True
 
     def is_simple(self, model: Any) -> bool:
         """Return whether assigning the state of the model runs no code of its class."""
@@ -208,19 +235,28 @@ class Known:
             with machine():
                 finals, _ = transition._final_check(data, tree, enters)
                 name = nesting._build_state_list(tree, self.separator)
-                if not isinstance(name, str):
-                    return None  # parallel states
-                value, state = machine._set_state(name), machine.get_state(name)
+                value, state = machine._set_state(name), machine.get_states(listify(name))
         except Exception:  # the library will encounter it as well
             return None
         left, entered = _called(exits, EXIT), _called(enters, ENTER)
         if left is None or entered is None:
             return None
-        for each, _, _ in entered:
-            if not isinstance(each.initial, (str, Enum, NoneType)):
-                return None  # the list may change without a report
         lists = [final.args[0] for final in finals]
-        return Change(left, entered, tree, value, state, lists, data.__dict__.get("scope"))
+        initials = [
+            (each, _copied(each.initial))
+            for each, *_ in entered
+            if not isinstance(each.initial, (str, Enum, NoneType))
+        ]
+        state, scope = state if len(state) > 1 else state[0], data.__dict__.get("scope")
+        return Change(left, entered, tree, value, state, lists, scope, initials)
+
+
+def _copied(value: Any) -> Any:
+    return [_copied(each) for each in value] if isinstance(value, list) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else key_of(value)
 
 
 def _called(partials: Any, method: Any) -> list[tuple[Any, Any, bool]] | None:
@@ -319,7 +355,7 @@ class _NestedWriter(Writer):
                         change = self.known.change(each, model)
                     finally:
                         ascend(self.machine, 0)
-                    if change is None:
+                    if change is None or change.initials or isinstance(change.value, list):
                         return False
                     self.changes[id(each)] = change
                 elif each.dest is not None and asks and not self._is_known(each.dest):
@@ -446,14 +482,14 @@ class _NestedWriter(Writer):
         state = "data.state" if self.data else "state"
         self.line(f"{state} = {self.constant('state', change.state)}")
 
-    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Any:
-        tried = 0 if transition is None else self._number + 1
+    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> str:
+        tried, self.stage = 0 if transition is None else self._number + 1, stage
         about = stage, self.machine, transition, lists, position, tried, self.origin
-        return _Rest(*about, self.trigger, self.others)
+        return self.constant("rest", _Rest(*about, self.trigger, self.others))
 
-    def _check(self, rest: Any, also: str = "", agrees: str = "True") -> None:
+    def _check(self, rest: str, also: str = "", agrees: str = "True") -> None:
         if (
-            rest.stage in ("prepare_event", "prepare", "conditions", "before")
+            self.stage in ("prepare_event", "prepare", "conditions", "before")
             and self.kind is not Kind.ASK
         ):
             also += f" or {self._attribute()} is not value"  # it was set past the plan
@@ -512,7 +548,7 @@ def to_origin(data: Any, origin: Origin) -> None:
 
 def move(known: Known, transition: Any, change: Change, data: Any) -> None:
     """Do what ``NestedTransition._change_state`` does."""
-    left, entered, tree, value, state, finals, scope = change
+    left, entered, tree, value, state, finals, scope, _ = change
     machine = known.machine
     if scope is not None:
         data.scope = list(scope)

@@ -2,19 +2,21 @@
 
 A plan calls what the library would call now, in the library's order, and nothing else. Constants of a machine
 (states, transitions, callbacks that are no names) are the arguments of a factory around the plan, so machines with
-equal transitions share the code. Where something has changed after a callback, ``resume`` does the rest of the
-trigger step by step, as it is then.
-See D297 and D349.
+equal transitions share the code: it is written for the first of them, and found again for the others. Where
+something has changed after a callback, ``resume`` does the rest of the trigger step by step, as it is then.
+See D297, D349 and D361.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
 from inspect import getattr_static
+from itertools import count
 from keyword import iskeyword
-from types import FunctionType
-from typing import Any, Final
+from types import FunctionType, NoneType
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from transitions import State
@@ -53,6 +55,11 @@ from quadriga.fsm.fast.tracking import (
 Choice = tuple[Any, Any, Any, Any, bool]
 
 
+def part(parts: Any, place: Any) -> Any:
+    """Return the part in this place; what is no place is itself one."""
+    return parts[place] if type(place) is int else place
+
+
 class Kind(Enum):
     """What a plan does."""
 
@@ -69,7 +76,7 @@ MOST: Final = 50
 #: what plans call; ``nested_plans`` adds to it
 NAMES: Final[dict[str, Any]] = {
     each.__name__: each
-    for each in (ask_on, constantly, event_data, imported, is_callable, resume, settle)
+    for each in (Rest, ask_on, constantly, event_data, imported, is_callable, part, resume, settle)
 } | {"CAUGHT": CAUGHT, "put": object.__setattr__}
 
 
@@ -91,17 +98,152 @@ def _factory(source: str, name: str) -> Any:
     return scope["factory"]
 
 
-def make_plan(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> Any:
+class _Shape(NamedTuple):
+    """What a plan is made of."""
+
+    #: what its source depends on
+    key: tuple[Any, ...]
+    #: what it may name: parts of a machine, always in the same order
+    named: list[Any]
+    #: those that report their changes
+    followed: list[Any]
+
+
+class _Parts(dict[int, Any]):
+    """What a plan of a copied machine may name (``templates``), found when the first of it is needed."""
+
+    def __init__(self, *about: Any) -> None:
+        self.about = about
+
+    def __missing__(self, at: int) -> Any:
+        self.fill()
+        return self[at]
+
+    def fill(self) -> None:
+        """Find them; a machine does so before it changes."""
+        if not self:
+            shape = _shape_of(*self.about)
+            assert shape is not None
+            self.update(enumerate(shape.named))
+
+
+#: what a plan depends on -> its factory, its source and those of its constants that are no parts of a machine;
+#: ``None`` where it has been fired once, ``False`` where there can be no plan
+_known: Final[dict[tuple[Any, ...], Any]] = {}
+#: stands for a plan that is not made yet
+LATER: Final[Any] = object()
+_LISTS: Final = tuple(
+    "_prepare_event _before_state_change _after_state_change _finalize_event".split()
+    + ["_on_final"] * HAS_FINAL
+)
+
+
+def make_plan(
+    event: Any, machine: Any, marker: Marker, value: Any, kind: Kind, *, again: bool = True
+) -> Any:
     """Return the plan of an event for a state name, with its source as ``__doc__``; ``None`` if the library's steps
-    have to be followed."""
+    have to be followed, ``LATER`` if it is the first of its like and not fired ``again``."""
+    shape, key, origin = None, None, marker.origin
+    if origin is not None and type(value) is str:
+        models = machine.__dict__["models"]
+        first = models[0] if models else None
+        key = (origin, kind._value_, event.name, value, type(first), first is machine)
+    else:
+        shape = _shape_of(event, machine, marker, value, kind)
+        key = shape and shape.key
+    known = _known.get(key, LATER) if key else LATER
+    if known is LATER and not again:
+        if key:
+            _remember(key, None)
+        return LATER
+    if shape is not None:
+        follow(marker, *shape.followed)
+    if known is False:
+        return None
+    if not known or known is LATER:
+        return _write(event, machine, marker, value, kind, key)
+    factory, text, others = known
+    parts: Any = shape and shape.named
+    if parts is None:
+        parts = _Parts(event, machine, marker, value, kind)
+        marker.lazy.append(parts)
+    asked = Event(event.name, machine) if kind is Kind.ASK else event
+    plan = factory(machine, machine.__dict__, asked, marker, marker.now, parts, *others)
+    return _documented(plan, text, value)
+
+
+def _write(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind, key: Any) -> Any:
+    shape = key and _shape_of(event, machine, marker, value, kind)
     about = choices_of(event, machine, marker, value, asks=kind is Kind.ASK)
-    if about is None:
+    writer = about and Writer(
+        event, machine, marker, *about[:2], kind, shape.named if shape else ()
+    )
+    if about is None or not writer or not writer.write(about[2]):
+        if key:
+            _remember(key, False)
         return None
-    source, found, choices = about
-    writer = Writer(event, machine, marker, source, found, kind)
-    if not writer.write(choices):
+    title = f"{event.name!r} in {about[0].name!r}"
+    if shape:
+        others = [*writer.constants.values()][6:]
+        _remember(key, (_factory_of(writer.text, title), writer.text, others))
+    return made_of(writer.text, title, writer.constants, value)
+
+
+def _remember(key: tuple[Any, ...], known: Any) -> None:
+    if len(_known) >= 1024:
+        _known.clear()
+    _known[key] = known
+
+
+def _shape_of(event: Any, machine: Any, marker: Marker, value: Any, kind: Kind) -> _Shape | None:
+    """Return what a plan would be made of; ``None`` if there is a part that no other machine has."""
+    own, transitions = machine.__dict__, event.transitions
+    states, models = own.get("states") or machine.states, own["models"]
+    name = value if type(value) is str else value.name if isinstance(value, Enum) else None
+    source = states.get(name) if states.__class__ is States else None
+    found = None if source is None else transitions.get(source.name)
+    if found.__class__ is not Callbacks or transitions.__class__ is not Transitions:
         return None
-    return made_of(writer.text, f"{event.name!r} in {source.name!r}", writer.constants, value)
+    key = [kind._value_, event.name, type(machine), own["model_attribute"], bool(own["send_event"])]
+    key += type(models[0]) if models else None, any(each is machine for each in models), len(found)
+    followed = [event, states, transitions, source, found]
+    lists, called, reached = [own[each] for each in _LISTS], [], {name: source}
+    for each in found:
+        conditions, dest = each.conditions, each.dest
+        if conditions.__class__ is not Callbacks or not TRANSITION.isdisjoint(each.__dict__):
+            return None
+        if type(each.source) is not str or type(dest) not in (str, NoneType):
+            return None
+        followed += each, conditions, *conditions
+        key += type(each), dest, len(conditions)
+        for condition in conditions:
+            if not CONDITION.isdisjoint(condition.__dict__) or type(condition.target) is not bool:
+                return None
+            key += type(condition), condition.target
+            called.append(condition.func)
+        lists += each.prepare, each.before, each.after
+        for name in (each.source, dest) if dest else ():
+            reached[name] = states.get(name)
+    for name, state in reached.items():
+        if state is None or not CALLING.isdisjoint(state.__dict__):
+            return None
+        about = state.value
+        key += name, type(state), about, type(about), HAS_FINAL and bool(state.final)
+        followed.append(state)
+        lists += state.on_enter, state.on_exit
+    for each in lists:
+        if each.__class__ is not Callbacks:
+            return None
+        key.append(len(each))
+        called += each
+    key += [each if type(each) is str else None for each in called]
+    followed += lists
+    functions = [each for each in called if type(each) is not str]
+    if any(isinstance(each, str) for each in functions):
+        return None
+    first: dict[int, int] = {}  # the same part may be in two places
+    key += map(first.setdefault, map(id, (*followed, *functions)), count())
+    return _Shape(tuple(key), [*followed, *functions], followed)
 
 
 def choices_of(
@@ -134,10 +276,17 @@ def choices_of(
     return source, found, choices
 
 
+def _factory_of(text: str, about: str) -> Any:
+    # Tracebacks find the lines by the title, which is another one for another text.
+    return _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")
+
+
 def made_of(text: str, about: str, constants: dict[str, Any], value: Any) -> Any:
     """Return the function of this source."""
-    # Tracebacks find the lines by the title, which is another one for another text.
-    plan = _factory(text, f"plan of {about} ({crc32(text.encode()):08x})")(**constants)
+    return _documented(_factory_of(text, about)(**constants), text, value)
+
+
+def _documented(plan: Any, text: str, value: Any) -> Any:
     plan.__doc__ = text
     plan.value = value  # its id is a key
     return plan
@@ -220,13 +369,20 @@ class Writer:
     """Writes the source of a plan and collects its constants."""
 
     #: the EventData of a plan that begins without one
-    made = "event_data(state, event, machine, model, args, kwargs, transition)"
+    made = "event_data(part(parts, state), event, machine, model, args, kwargs, part(parts, transition))"
     resumes = "resume"
     #: whether there may be scopes to leave
     scoped = False
 
     def __init__(
-        self, event: Any, machine: Any, marker: Marker, source: Any, found: Any, kind: Kind
+        self,
+        event: Any,
+        machine: Any,
+        marker: Marker,
+        source: Any,
+        found: Any,
+        kind: Kind,
+        named: Sequence[Any] = (),
     ) -> None:
         self.event, self.machine, self.marker, self.source = event, machine, marker, source
         self.found, self.kind = found, kind
@@ -238,8 +394,10 @@ class Writer:
             "event": Event(event.name, machine) if kind is Kind.ASK else event,
             "marker": marker,
             "now": marker.now,
-            "source": source,
+            "parts": named,
         }
+        #: where parts stand that no constant is made for
+        self.places = {id(each): at for at, each in reversed([*enumerate(named)])}
         if kind is Kind.ASK:
             self.resumes = "ask_on"
         self.lines: list[str] = []
@@ -249,13 +407,19 @@ class Writer:
         self.lines += ["    " * self.depth + text for text in texts]
 
     def constant(self, hint: str, value: Any) -> str:
-        """Return the name of a constant of the plan."""
+        """Return the expression for a part of the machine or a constant of the plan."""
+        if id(value) in self.places:
+            return f"parts[{self.places[id(value)]}]"
         for name, known in self.constants.items():
             if known is value and name.startswith(hint):
                 return name
         name = f"{hint}_{len(self.constants)}"
         self.constants[name] = value
         return name
+
+    def place(self, hint: str, value: Any) -> str:
+        """Return the expression for what ``part`` makes a part of the machine of."""
+        return str(self.places.get(id(value), "")) or self.constant(hint, value)
 
     def write(self, choices: list[Choice]) -> bool:
         """Write the whole plan; return false if it would need what a plan cannot do."""
@@ -295,11 +459,12 @@ class Writer:
 
     def first_lines(self) -> list[str]:
         if self.kind is Kind.GIVEN:
-            return ["data.state = source"]
+            return [f"data.state = {self.constant('source', self.source)}"]
         if self.data:
-            return ["data = event_data(source, event, machine, model, args, kwargs)"]
-        silent = is_silent(self.own["_prepare_event"])
-        return ["data = None", "state = source", *([] if silent else ["transition = None"])]
+            source = self.constant("source", self.source)
+            return [f"data = event_data({source}, event, machine, model, args, kwargs)"]
+        silent, source = is_silent(self.own["_prepare_event"]), self.place("source", self.source)
+        return ["data = None", f"state = {source}", *([] if silent else ["transition = None"])]
 
     def finish(self) -> None:
         first, given = self.first_lines(), self.kind is Kind.GIVEN
@@ -341,7 +506,7 @@ class Writer:
 
     # -- callbacks ---------------------------------------------------------------------------------
 
-    def _call(self, func: Any, rest: Rest, result: str = "") -> None:
+    def _call(self, func: Any, rest: str, result: str = "") -> None:
         """Write a call of a callback. ``rest``: what is left before it."""
         if not isinstance(func, str):
             self._pass(self.constant("callback", func), result)
@@ -381,10 +546,10 @@ class Writer:
         self.line("if bare:", f"    {result}{func}()")
         self.line("else:", f"    {result}{func}(*args, **kwargs)")
 
-    def _leave(self, rest: Rest, agrees: str) -> None:
-        self.line(f"    rest, agrees = {self.constant('rest', rest)}, {agrees}", "    break")
+    def _leave(self, rest: str, agrees: str) -> None:
+        self.line(f"    rest, agrees = {rest}, {agrees}", "    break")
 
-    def _check(self, rest: Rest, also: str = "", agrees: str = "True") -> None:
+    def _check(self, rest: str, also: str = "", agrees: str = "True") -> None:
         """Leave the plan if something has changed."""
         self.line(f"if marker.now is not now{also}:")
         self._leave(rest, agrees)
@@ -398,23 +563,27 @@ class Writer:
                 also = f" or {kept[0]} != {kept[1]}"
                 self._check(self._rest(stage, transition, lists[at:], 0), also)
             if stage == "prepare_event" and self.data and self.source is not None:
-                also += " or data.state is not source"
+                also += f" or data.state is not {self.constant('source', self.source)}"
             for position, func in enumerate(each):
                 self._call(func, self._rest(stage, transition, lists[at:], position))
                 self._check(self._rest(stage, transition, lists[at:], position + 1), also)
 
-    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> Rest:
-        tried = 0 if transition is None else self._number + 1
-        dest = None if transition is None else self._dest
-        about = stage, self.machine, self.event, transition, dest
-        return Rest(*about, lists, position, self.found, tried)
+    def _rest(self, stage: str, transition: Any, lists: Any, position: int) -> str:
+        """Return the expression for what is left of a trigger."""
+        tried, about = 0, "None, None"
+        if transition is not None:
+            dest = self._dest and self.constant("state", self._dest)
+            tried, about = self._number + 1, f"{self.constant('transition', transition)}, {dest}"
+        left = "".join(f"{self.constant('list', each)}, " for each in lists)
+        found = self.constant("found", self.found)
+        return f"Rest({stage!r}, machine, event, {about}, ({left}), {position}, {found}, {tried})"
 
     # -- transitions ---------------------------------------------------------------------------------
 
     def _choice(self, number: int, choice: Choice) -> None:
         each, conditions, origin, dest, fixed = choice
         own, self._number, self._dest, depth = self.own, number, dest, self.depth
-        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
+        self._tell("transition", each)
         self._list("prepare", each, each.prepare)
         self._conditions(each, conditions)
         self._list("before", each, own["_before_state_change"], each.before)
@@ -423,6 +592,11 @@ class Writer:
         self._list("after", each, each.after, own["_after_state_change"])
         self._done(True)
         self.depth = depth
+
+    def _tell(self, what: str, part: Any, unless: str = "") -> None:
+        """Write what the trigger's data get to know: where there are none, what is needed to make them."""
+        found = self.constant(what, part) if self.data else self.place(what, part)
+        self.line(f"{'data.' if self.data else ''}{what} = {found}{unless}")
 
     def _conditions(self, each: Any, conditions: Any) -> None:
         """Write the questions; what follows is inside of the answers."""
@@ -443,7 +617,7 @@ class Writer:
         if is_silent(self.own["_prepare_event"]) and is_silent(each.prepare) and not conditions:
             self.line("return True")
             return True
-        self.line(f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}")
+        self._tell("transition", each)
         self.line("try:")
         self.depth += 1
         self._list("prepare", each, self.own["_prepare_event"], each.prepare)
@@ -473,8 +647,7 @@ class Writer:
         new = self.constant("new", dest.value) if fixed else f"{entered}._name"
         self._set(new)
         self.line(f"reached = {self._attribute()}")
-        state = "data.state" if self.data else "state"
-        self.line(f"{state} = {entered} if reached is {new} else machine.get_state(reached)")
+        self._tell("state", dest, f" if reached is {new} else machine.get_state(reached)")
         if fixed:
             # what sets the state may change the machine
             self._check(self._rest("on_enter", each, (dest.on_enter,), 0))

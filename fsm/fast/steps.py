@@ -82,6 +82,8 @@ def is_plain(machine: Any) -> bool:
     marker = marker_of(machine)
     if marker.plain is None:
         own, cls = machine.__dict__, type(machine)
+        if "_later" in own:
+            _ = machine.states  # it is read
         marker.plain = (
             keeps(cls, machine._fast_class, MACHINE)
             and keeps(cls, machine._fast_class, _ATTRIBUTES)
@@ -211,7 +213,7 @@ def execute(machine: Any, transition: Any, data: Any) -> Any:
 
 def _change(machine: Any, own: Any, transition: Any, data: Any) -> None:
     """Do what ``Transition._change_state`` does."""
-    states, model, attribute = own["states"], data.model, own["model_attribute"]
+    states, model, attribute = machine.states, data.model, own["model_attribute"]
     origin, dest = states.get(transition.source), states.get(transition.dest)
     if not (type(origin) is type(dest) is FastState and unpatched() and "set_state" not in own):
         transition._change_state(data)

@@ -25,6 +25,7 @@ from quadriga.fsm.fast.tracking import (
     FastCondition,
     FastState,
     FastTransition,
+    Marker,
     States,
     list_of,
 )
@@ -62,11 +63,15 @@ class Template(NamedTuple):
     events: list[tuple[str, Any]]
     #: name of a method of a model; its function's name; the event, if it is one's; arguments before and after the model
     methods: list[tuple[str, str, str | None, tuple[Any, ...], tuple[Any, ...]]]
+    #: names of the functions that are the machine's
+    asked: set[str]
     #: names that a model must not have, and whether a machine can be its own model
     names: frozenset[str]
     selfish: bool
     #: whether it keeps lists of the caller
     keeps: bool
+    #: stands for it where plans are kept
+    token: object
 
 
 #: ``None`` until a second machine is built, ``False`` if there can be no template
@@ -178,7 +183,11 @@ def _template(machine: Any, known: set[str], given: list[list[Any]]) -> Template
         name.startswith(_FOUND) for name in bound
     )
     names = frozenset(bound).union(dynamic)
-    return Template(_plain(own), lists, attributes, kept, methods, names, selfish, keeps)
+    if not names.isdisjoint(object.__dict__):
+        raise NoTemplate
+    asked = {func for _, func, event, *_ in methods if event is None}
+    found = lists, attributes, kept, methods, asked, names, selfish, keeps
+    return Template(_plain(own), *found, object())
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -222,21 +231,26 @@ def build(machine: Any, template: Template, arguments: Any) -> None:
     given = lists_of(arguments) if template.keeps else []
     own = machine.__dict__
     own.update(template.plain)
+    own["_marker"] = marker = Marker(machine)
+    # Every part reports from the beginning, so what was not reported is as in the template.
+    alone, marker.plain = marker.alone, True
+    marker.origin = None if template.keeps else template.token
     for name, contents in template.lists:
-        own[name] = list_of(contents, given)
-    own["states"] = states = States()
+        own[name] = list_of(contents, given, alone)
+    own["_later"] = template.states, given, alone
     own["events"] = events = States()
-    put, new_state, new_event = OrderedDict.__setitem__, FastState.__new__, FastEvent.__new__
-    for name, plain, entering, leaving in template.states:
-        state = new_state(FastState)
-        state.__dict__.update(
-            plain, on_enter=list_of(entering, given), on_exit=list_of(leaving, given)
-        )
-        put(states, name, state)
+    events.subscribers = alone
+    put, new_event = OrderedDict.__setitem__, FastEvent.__new__
     for name, each in template.events:
-        later = (each, given)
         event = new_event(FastEvent)
-        event.__dict__.update(name=name, machine=machine, _later=later, _plans={}, _data_plans={})
+        event.__dict__.update(
+            name=name,
+            machine=machine,
+            subscribers=alone,
+            _later=(each, given, alone),
+            _plans={},
+            _data_plans={},
+        )
         put(events, name, event)
     own.update(_transition_queue=deque(), _current={}, _met=set(), _loose=[])
 
@@ -255,12 +269,11 @@ def bind(machine: Any, template: Template, model: Any) -> bool:
     if not itself and hasattr(cls, "__getattr__"):
         return False
     names = template.names
-    if not all(names.isdisjoint(each.__dict__) for each in cls.__mro__) or (
-        not names.isdisjoint(own)
-    ):
+    if not all(map(names.isdisjoint, (own, *(each.__dict__ for each in cls.__mro__[:-1])))):
         return False
-    events = machine.events
+    events = machine.__dict__["events"]
+    found = {func: getattr(machine, func) for func in template.asked}
     for name, func, event, before, behind in template.methods:
-        asked = getattr(machine if event is None else events[event], func)
+        asked = found[func] if event is None else getattr(events[event], func)
         own[name] = partial(asked, *before, model, *behind)
     return True

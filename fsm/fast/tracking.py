@@ -44,9 +44,7 @@ class Subscriber(Protocol):
 def subscribe(part: Any, subscriber: Subscriber) -> None:
     """Let the part report its changes to the subscriber as well."""
     known = part.subscribers
-    if not known and isinstance(subscriber, Marker):
-        part.__dict__["subscribers"] = subscriber.alone
-    elif subscriber not in known:
+    if subscriber not in known:
         part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
 
 
@@ -66,16 +64,21 @@ class Marker:
         self.plain: bool | None = None
         self.machine: Any = (lambda: None) if machine is None else ref(machine)
         self.alone = (self,)
+        #: the template from which an unchanged machine was copied, and what its plans find before a change
+        self.origin: object = None
+        self.lazy: list[Any] = []
 
     @property
     def alive(self) -> bool:
         return self.machine() is not None
 
     def before(self) -> None:
-        pass
+        for parts in self.lazy:
+            parts.fill()
 
     def after(self) -> None:
-        self.now, self.plain = object(), None
+        self.now, self.plain, self.origin = object(), None, None
+        self.lazy.clear()
         self.asked.clear()
         filled, self.filled = self.filled, []
         for plans in filled:
@@ -102,8 +105,12 @@ def changed(machine: Any) -> None:
 
 def follow(marker: Marker, *parts: Any) -> None:
     """Let these parts of a machine report to its marker, as far as they report anything."""
+    alone = marker.alone
     for part in parts:
-        if hasattr(part, "subscribers"):
+        known = getattr(part, "subscribers", alone)
+        if not known:
+            part.__dict__["subscribers"] = alone
+        elif known is not alone:
             subscribe(part, marker)
 
 
@@ -287,27 +294,69 @@ class FastTransition(Reporting, Transition):
         )
 
 
-def list_of(contents: Any, given: list[Any]) -> Any:
+class Later:
+    """An attribute of a copy that a template describes, until it is read."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def __set_name__(self, cls: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, copy: Any, cls: type) -> Any:
+        own = {} if copy is None else copy.__dict__
+        if "_later" not in own:
+            raise AttributeError(f"{cls.__name__!r} object has no attribute {self.name!r}")
+        return own.setdefault(self.name, self.make(*own["_later"]))
+
+
+def list_of(contents: Any, given: list[Any], alone: Any) -> Any:
     """Return a list of callbacks that a template describes: by what is in it, or the number of a given one."""
-    return given[contents] if type(contents) is int else Callbacks(contents)
+    if type(contents) is int:
+        return given[contents]
+    made = Callbacks(contents)
+    made.subscribers = alone
+    return made
 
 
-def transitions_of(described: Any, given: list[Any]) -> Transitions:
+def states_of(described: Any, given: list[Any], alone: Any) -> States:
+    """Return the states of a machine that a template describes."""
+    states = States()
+    for name, plain, entering, leaving in described:
+        state = FastState.__new__(FastState)
+        state.__dict__.update(
+            plain,
+            on_enter=list_of(entering, given, alone),
+            on_exit=list_of(leaving, given, alone),
+            subscribers=alone,
+        )
+        states[name] = state
+    states.subscribers = alone
+    return states
+
+
+def transitions_of(described: Any, given: list[Any], alone: Any) -> Transitions:
     """Return the transitions of an event that a template describes."""
     made: dict[str, Any] = {}
     for source, each in described:
-        made[source] = found = Callbacks()
+        made[source] = found = list_of((), given, alone)
         for conditions, plain, prepare, before, after in each:
+            asked = [FastCondition.__new__(FastCondition) for _ in conditions]
+            for condition, known in zip(asked, conditions, strict=True):
+                condition.__dict__.update(known, subscribers=alone)
             transition = FastTransition.__new__(FastTransition)
             transition.__dict__.update(
                 plain,
-                prepare=list_of(prepare, given),
-                before=list_of(before, given),
-                after=list_of(after, given),
-                conditions=Callbacks(FastCondition(**known) for known in conditions),
+                prepare=list_of(prepare, given, alone),
+                before=list_of(before, given, alone),
+                after=list_of(after, given, alone),
+                conditions=list_of(asked, given, alone),
+                subscribers=alone,
             )
             list.append(found, transition)
-    return Transitions(Callbacks, made)
+    transitions = Transitions(Callbacks, made)
+    transitions.subscribers = alone
+    return transitions
 
 
 for _fast, _library in (
