@@ -1,7 +1,7 @@
 """Every row of the table of event records (2.16), by what happens."""
 
 import pytest
-from core_world import later, launch, queues, reported, scripted, serve
+from core_world import later, launch, queues, refuse, reported, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.si import NodeInfo, TerminationType
@@ -308,9 +308,7 @@ def test_g31_a_replacement_on_the_same_node_has_no_record_of_the_node() -> None:
 def test_x18_a_replacement_on_another_node_is_recorded_there_at_once() -> None:
     script, reader = gang()
     script.node("n2", vcore=8000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "not here" if (key, node) == ("r0", "n1") else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("r0", "n1"), "not here")
     reader.new_lines()
     serve(script, "g", "r0", group="tg", vcore=500)
     assert reader.new_lines("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]

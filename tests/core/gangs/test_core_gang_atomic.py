@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, launch, news, queues, reported, scripted, serve
+from core_world import later, launch, news, queues, reported, scripted, serve, single
 from event_lines import RecordReader
 
 from quadriga.core import Options
@@ -37,13 +37,6 @@ def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -
     script.app(name, gang={"vcore": members * vcore}, **more)
     keys = [f"{name}-p{at}" for at in range(members)]
     script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
-
-
-def single(script: Script, *names: str, vcore: int) -> list[str]:
-    for name in names:
-        script.app(name)
-        script.ask(name, "a", vcore=vcore)
-    return news(script.schedule())
 
 
 def waits(reader: RecordReader) -> list[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from core_world import later, news, queues, reported, scripted, serve, state
+from core_world import later, news, queues, reported, scripted, serve, single, state
 from event_lines import RecordReader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,13 +57,6 @@ def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -
     """A gang whose members have all asked. Returns what is placed."""
     announce(script, name, members * vcore, **more)
     return news(serve(script, name, *[f"m{at}" for at in range(members)], vcore=vcore))
-
-
-def single(script: Script, *names: str, vcore: int) -> list[str]:
-    for name in names:
-        script.app(name)
-        script.ask(name, "a", vcore=vcore)
-    return news(script.schedule())
 
 
 def lacks(script: Script, name: str = "g") -> str:

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from core_world import member, queues, reported, scripted, serve, state
+from core_world import member, queues, report, reported, scripted, serve, state
 
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
+from quadriga.si import Allocation, NodeInfo, TerminationType
 from quadriga.sim.scripted.script import Script
 
 REPLACED = TerminationType.PLACEHOLDER_REPLACED
@@ -24,11 +24,6 @@ def ran(key: str, group: str = "tg", **more: Any) -> Allocation:
 
 def placeholder(key: str, group: str = "tg") -> Allocation:
     return ran(key, group, placeholder=True)
-
-
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    """The other way of recovery: AllocationRequest.allocations (SI 1.4)."""
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:

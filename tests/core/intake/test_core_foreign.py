@@ -2,7 +2,7 @@
 
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
-from core_world import reported
+from core_world import report, reported
 
 from quadriga import si
 from quadriga.core import RequestError
@@ -34,10 +34,6 @@ def others(
         allocationTags={tag: kind, **(tags or {})},
         resourcePerAlloc=resource(quantities),
     )
-
-
-def report(script: Script, *allocations: si.Allocation) -> list[str]:
-    return script.send(si.AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def gone(

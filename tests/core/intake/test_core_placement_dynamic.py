@@ -5,6 +5,8 @@ import random
 
 import pytest
 from core_steps import serve
+from core_world import story
+from tree_side import paths
 
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.si import RequestError
@@ -46,14 +48,6 @@ def queue(script: Script, path: str) -> Queue:
     found = script.scheduler.partition().queue(path)
     assert found is not None, path
     return found
-
-
-def paths(script: Script) -> list[str]:
-    return [queue.path for queue in script.scheduler.partition().queues()]
-
-
-def story(script: Script, path: str) -> list[str]:
-    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
 # -- templates -------------------------------------------------------------------------------------

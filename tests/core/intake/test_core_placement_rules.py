@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import pytest
+from tree_side import paths
 
 from quadriga import si
 from quadriga.core import Scheduler
@@ -47,10 +48,6 @@ def add(script: Script, queue: str = "", *, groups: tuple[str, ...] = (), **give
     if line != f"accepted {app_id}":
         return line.removeprefix(f"rejected {app_id}: ")
     return script.scheduler.application(app_id, rm_id=script.rm_id).queue.path
-
-
-def paths(script: Script) -> list[str]:
-    return [queue.path for queue in script.scheduler.partition().queues()]
 
 
 NO_MATCH = "application rejected: no placement rule matched"

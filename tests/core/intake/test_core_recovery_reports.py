@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from core_world import later, scripted, serve
+from core_world import later, report, scripted, serve
 
 from quadriga.core.model.application import Application
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, PreemptionPolicy, TerminationType
+from quadriga.si import Allocation, NodeInfo, PreemptionPolicy, TerminationType
 from quadriga.si.constants import CREATION_TIME, KEY_ALLOW_PREEMPTION, TAG_CREATION_TIME
 from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
@@ -41,10 +41,6 @@ def ran(key: str, size: int = 1000, **more: Any) -> Allocation:
     )
     assert not more
     return message
-
-
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def app(script: Script, name: str = "app") -> Application:

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 from core_steps import on_nodes, partitions, run, serve, submit
+from core_world import refuse
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
@@ -59,9 +60,7 @@ def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
     script = on_nodes(n1=1)
     gang_runs(script)
     script.node("n2", vcore=1)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "no" if (key, node) == ("m", "n1") else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("m", "n1"))
     assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-0 PLACEHOLDER_REPLACED"]
     assert "new g/m-0 on n2" in script.node("n1", NodeInfo.DECOMISSION)
     script.remove_app("g")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from core_world import scripted
-from tree_side import below, tree
+from tree_side import below, room, tree
 
 from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
 from quadriga.sim.scripted.script import Script
@@ -21,10 +21,6 @@ def cluster(vcore: int, of_queue: str = "", *apps: str, order: str = "") -> Scri
         if apps:
             script.ask(app, "a", vcore=1000)
     return script
-
-
-def room(vcore: int) -> str:
-    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def hints(script: Script) -> list[str]:

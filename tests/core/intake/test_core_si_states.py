@@ -1,7 +1,7 @@
 """Scheduling states of asks (X43): what a resource manager is told of an ask that gets no allocation."""
 
 import pytest
-from tree_side import tree
+from tree_side import room, tree
 
 from quadriga.si import (
     NodeInfo,
@@ -17,10 +17,6 @@ ALL = {"si.schedulingStates": "all"}
 def of(restriction: str) -> str:
     """One queue with such a restriction."""
     return tree(f"default, {restriction}")
-
-
-def room(vcore: int) -> str:
-    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def states(script: Script) -> list[tuple[str, str, str]]:

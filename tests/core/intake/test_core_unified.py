@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from core_world import report as send
 from core_world import scripted, serve
 
 from quadriga.core import Options
@@ -37,10 +38,6 @@ def wanted(key: str, vcore: int = 1000, **fields: Any) -> Allocation:
     fields.setdefault("applicationID", "app")
     fields.setdefault("resourcePerAlloc", resource({"vcore": vcore}))
     return Allocation(allocationKey=key, **fields)
-
-
-def send(script: Script, *allocations: Allocation, **more: Any) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations, **more))
 
 
 def by_key(key: str, **more: str) -> AllocationRelease:

@@ -2,7 +2,7 @@
 
 import pytest
 from core_steps import on_nodes, partitions, refused, run, serve, submit
-from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state
+from core_world import MESSAGE_ORDERS, in_order, queues, refuse, report, scripted, state
 
 from quadriga import si
 from quadriga.si import NodeInfo, NodeRequest, TerminationType
@@ -219,7 +219,7 @@ def test_si_1_4_the_echo_has_what_was_reported() -> None:
     reported.priority = 7
     reported.allocationTags["k"] = "v"
     reported.originator = True
-    script.send(si.AllocationRequest(rmID="rm", allocations=[reported]))
+    report(script, reported)
     (echo,) = script.messages[-1].message.new
     reported.allocationID = "a-0"
     assert echo == reported
@@ -254,7 +254,7 @@ def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> N
     submit(script, "gang", "p", gang={"vcore": 3000}, group="g", placeholder=True, vcore=1000)
     assert script.schedule() == []
     found = existing("q-0", "gang", group="g", placeholder=True)
-    script.send(si.AllocationRequest(rmID="rm", allocations=[found]))
+    report(script, found)
     # it has started: what the quota has left is for it
     assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]
 
@@ -384,9 +384,7 @@ def test_s32_the_placeholders_node_goes_and_not_the_real_ones(script: Script, or
     """The replacement is complete: it only waited for the placeholder to be gone (2.11)."""
     gang(script, "n1", "n2", size=2)
     script.node("n3", vcore=1000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
-    )
+    refuse(script, lambda key, node: key == "real" and node != "n3")
     script.ask("g", "real", group="tg", vcore=1000)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM", "new g/real-0 on n3"]
@@ -399,9 +397,7 @@ def test_s32_the_real_ones_node_goes(script: Script) -> None:
     """It is planned anew; the placeholder is on its way back all the same (X18)."""
     gang(script, "n1", "n2", size=2)
     script.node("n3", vcore=1000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
-    )
+    refuse(script, lambda key, node: key == "real" and node != "n3")
     serve(script, "g", "real", group="tg", vcore=1000)
     assert script.node("n3", GONE) == []
     script.scheduler.set_predicate("rm", None)

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from core_world import later, launch, queues, serve
+from core_world import later, launch, queues, refuse, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_side import news, reserved
@@ -326,9 +326,7 @@ def test_q7_a_node_is_lent_again_when_predicates_no_longer_keep_the_one_that_res
     script = half_free()
     script.node("n1", NodeInfo.UPDATE, vcore=4, memory=4)
     script.node("n2", vcore=4)
-    script.scheduler.set_predicate(
-        script.rm_id, lambda key, node, _: "no" if key == "b" and node == "n2" else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("b", "n2"))
     assert serve(script, "small", "s", tags={RUNTIME: "60"}, vcore=1, memory=1) == []
     script.node("n2", NodeInfo.DRAIN_NODE)
     assert news(script.schedule()) == ["small/s-0 on n1"]
