@@ -139,18 +139,6 @@ def test_2_16_x7_i30_records_of_a_node_from_its_arrival_to_its_removal() -> None
     ]
 
 
-def test_2_16_the_allocations_of_a_removed_node_end() -> None:
-    script, reader = running()
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert reader.new_lines("NODE", "APP", "USER") == [
-        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
-        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
-        "APP REMOVE ALLOC_NODEREMOVED a k-0 vcore=1000",
-        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
-        "APP SET APP_COMPLETING a",
-    ]
-
-
 def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     script, reader = recorded(vcore=4000)
     script.app("a")
@@ -228,23 +216,6 @@ def test_2_16_a_rejected_application_is_recorded_with_the_reason(
     arrived, rejected = reader.new_lines()
     assert arrived == "APP ADD APP_NEW a"
     assert rejected.startswith("APP SET APP_REJECT a (") and reason in rejected
-
-
-def test_x31_a_removed_application_leaves_nothing_behind() -> None:
-    script, reader = running()
-    script.ask("a", "more", vcore=9000)
-    reader.new_lines()
-    script.remove_app("a")
-    assert reader.new_lines() == [
-        "APP REMOVE REQUEST_CANCEL a more vcore=9000",
-        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
-        "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
-        "NODE REMOVE NODE_ALLOC n1 k vcore=1000",
-        "APP SET APP_COMPLETING a (application removed)",
-        "APP SET APP_COMPLETED a (application removed)",
-        "QUEUE REMOVE QUEUE_APP root.default a",
-        "APP REMOVE a",
-    ]
 
 
 def test_i17_2_16_an_ask_that_changes_is_recorded_again_and_its_cancellation() -> None:

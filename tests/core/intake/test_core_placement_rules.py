@@ -287,23 +287,6 @@ def submit(script: Script, app_id: str, user: str, *groups: str) -> list[str]:
     return script.app(app_id, "root.a", user=user, groups=groups)
 
 
-def test_i24_groups_that_are_not_named_are_looked_up() -> None:
-    script = Script(DEV_ONLY)
-    asked: list[str] = []
-
-    def groups_of(user: str) -> tuple[str, ...]:
-        asked.append(user)
-        return ("dev", "ops") if user == "joe" else ()
-
-    script.scheduler.set_group_resolver(groups_of)
-    assert submit(script, "one", "joe") == ["accepted one"]
-    assert script.scheduler.application("one").groups_of_user == ("dev", "ops")
-    (said,) = submit(script, "two", "ann")
-    assert "user ann may not submit to root.a" in said
-    assert submit(script, "three", "ann", "dev") == ["accepted three"]
-    assert asked == ["joe", "ann"]
-
-
 def test_i24_without_a_resolver_there_are_no_groups() -> None:
     script = Script(DEV_ONLY)
     assert submit(script, "one", "joe")[0].startswith("rejected one")

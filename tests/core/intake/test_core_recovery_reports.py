@@ -63,19 +63,6 @@ def used(script: Script) -> tuple[int, int, int]:
 # -- the same again --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_2_20_a_repeated_report_changes_nothing(script: Script, asked: bool) -> None:
-    """Nor does the report of what was allocated here."""
-    if asked:
-        serve(script, "app", "a", vcore=1000)
-        assert report(script, ran("a", uuid="")) == []
-    else:
-        assert report(script, ran("a"))[-1] == "new app/a-0 on n1"
-    assert report(script, ran("a")) == []
-    assert report(script, ran("a"), ran("a")) == []
-    assert used(script) == (1000, 1000, 1000)
-
-
 def test_x12_a_key_alone_names_the_one_allocation_that_it_has(script: Script) -> None:
     serve(script, "app", "a", vcore=1000)
     script.release("app", "a-0")

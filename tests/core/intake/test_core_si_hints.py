@@ -120,16 +120,6 @@ def test_i38_held_asks_gangs_at_the_gate_and_asks_for_placeholders_are_not_told_
     assert hints(script) == []
 
 
-def test_x27_a_replacement_that_fits_nowhere_is_told_of(order: str) -> None:
-    script = scripted(order=order, vcore=1000)
-    script.app("app", gang={"vcore": 1000})
-    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
-    script.ask("app", "r", group="g", vcore=1000)
-    assert hints(script) == ["app/r"]
-
-
 def test_i38_inspection_may_be_asked_for_and_a_paused_managers_asks_are_not_told_of() -> None:
     script = cluster(500, "", "app")
     # not before it was tried
@@ -303,20 +293,6 @@ def test_explain_groups_nodes_by_their_reason() -> None:
     assert script.scheduler.explain("app", "d").reasons == ()
 
 
-def test_explain_a_reserved_node() -> None:
-    script = scripted(nodes=("n1", "n2", "n3"), vcore=2000)
-    script.app("other")
-    script.ask("other", "x", "y", "z", vcore=1200)
-    script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=2000)
-    script.advance(3)
-    script.schedule()
-    script.ask("other", "u", "v", "w", vcore=800)
-    found = explain(script, "other", "w")
-    assert "1 node has room but is reserved: n1 for ask a of app" in found.reasons
-
-
 def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
@@ -327,18 +303,6 @@ def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(script)
     assert found.key == "app/a"
     assert found.hopeless
-
-
-def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
-    script = scripted(vcore=2000)
-    script.app("app", gang={"vcore": 1000})
-    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("app", "late", group="g", placeholder=True, vcore=2000)
-    script.ask("app", "r", "s", group="g", vcore=1000)
-    found = explain(script, "app", "s")
-    assert any("waits for a placeholder of task group g" in text for text in found.reasons)
-    assert explain(script, "app", "r").reasons
 
 
 def test_explain_a_paused_manager_and_predicates_that_refuse() -> None:

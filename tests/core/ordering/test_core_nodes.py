@@ -38,39 +38,6 @@ def existing(
 # -- arrival ---------------------------------------------------------------------------------------
 
 
-def test_x20_i30_the_other_nodes_of_the_request_are_applied() -> None:
-    script = on_nodes(n1=1000)
-    actions = {"n2": "CREATE", "n1": "CREATE", "n9": "UPDATE", "n3": "CREATE_DRAIN"}
-    request = si.NodeRequest(rmID="rm")
-    for name, action in actions.items():
-        info = request.nodes.add(nodeID=name, action=action, attributes={"a": "b"})
-        info.schedulableResource.CopyFrom(resource({"vcore": 9000}))
-    script.messages.clear()
-    script.send(request)
-    # one response for all of them
-    ((_, response),) = script.messages
-    assert isinstance(response, si.NodeResponse)
-    assert list(response.accepted) == [si.AcceptedNode(nodeID="n2"), si.AcceptedNode(nodeID="n3")]
-    assert [type(r) for r in response.rejected] == [si.RejectedNode, si.RejectedNode]
-    assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
-    assert "exists" in response.rejected[0].reason and response.rejected[1].reason
-    # the one that exists stays as it is
-    partition = script.scheduler.partition()
-    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
-    assert partition.nodes["n1"].attributes == {}
-
-
-def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
-    script = on_nodes(n1=1000)
-    for action in (0, 99, -1):
-        info = si.NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
-        assert script.send(si.NodeRequest(rmID="rm", nodes=[info])) == []
-    assert node_state(script) == "Schedulable"
-    assert [text for _, text in script.scheduler.notes] == [
-        f"node 'n1': unknown action {action} ignored" for action in (0, 99, -1)
-    ]
-
-
 def test_i33_a_node_needs_an_id_and_no_negative_resources_but_no_capacity() -> None:
     script = Script()
     refused(script.node("", vcore=1), "node ", "nodeID")
@@ -192,25 +159,6 @@ def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None
     assert script.node("n1", existing=[existing("good-0")], vcore=4000)[-1] == "accepted node n1"
 
 
-def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    script.node("n1", vcore=4000)
-    message = si.AllocationRequest(
-        rmID="rm", allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")]
-    )
-    heard = script.send(message)
-    assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
-    assert [line.split(":")[0] for line in heard[3:]] == [
-        "rejected allocation nobody/b",
-        "rejected allocation /c",
-    ]
-    message.allocations[1].applicationID = "app"
-    message.allocations[1].nodeID = "n9"
-    del message.allocations[2]
-    del message.allocations[0]
-    refused(script.send(message), "allocation app/b", "n9")
-
-
 def test_si_1_4_the_echo_has_what_was_reported() -> None:
     script = Script(version="1.5")
     script.app("app")
@@ -278,30 +226,6 @@ def gang(script: Script, *nodes: str, style: str = "Soft", size: int = 2, asked:
 
 
 # -- one node --------------------------------------------------------------------------------------
-
-
-def test_i29_a_whole_life(script: Script) -> None:
-    assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
-    assert run(script, "g", "a", vcore=1000) == []
-    assert script.node("n1", OPEN) == []
-    assert script.schedule() == ["g Running (run)", "new g/a-0 on n1"]
-    assert script.node("n1", NodeInfo.UPDATE, vcore=2000) == []
-    assert serve(script, "g", "b", "c", vcore=1000) == ["new g/b-0 on n1"]
-    assert script.node("n1", DRAIN) == []
-    script.release("g", "b-0")
-    assert script.schedule() == []
-    assert script.node("n1", OPEN) == []
-    assert script.schedule() == ["new g/c-0 on n1"]
-    assert script.node("n1", DRAIN) == []
-    script.release("g", "a-0")
-    heard = script.node("n1", GONE)
-    assert "released g/c-0 STOPPED_BY_RM" in heard
-    assert state(script) == "Waiting"
-    assert [(r.trigger, r.target) for r in script.scheduler.story("node/n1")] == [
-        ("accept", "Draining"),
-        *[("schedule", "Schedulable"), ("drain", "Draining")] * 2,
-        ("decommission", "Removed"),
-    ]
 
 
 def test_i32_a_daemon_reaches_a_draining_node(script: Script) -> None:
@@ -380,19 +304,6 @@ def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
 # -- whose placeholders were there -----------------------------------------------------------------
 
 
-def test_s32_the_placeholders_node_goes_and_not_the_real_ones(script: Script, order: str) -> None:
-    """The replacement is complete: it only waited for the placeholder to be gone (2.11)."""
-    gang(script, "n1", "n2", size=2)
-    script.node("n3", vcore=1000)
-    refuse(script, lambda key, node: key == "real" and node != "n3")
-    script.ask("g", "real", group="tg", vcore=1000)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM", "new g/real-0 on n3"]
-    # the confirmation is too late
-    assert script.confirm() == []
-    assert state(script) == "Running"
-
-
 def test_s32_the_real_ones_node_goes(script: Script) -> None:
     """It is planned anew; the placeholder is on its way back all the same (X18)."""
     gang(script, "n1", "n2", size=2)
@@ -422,17 +333,6 @@ def test_g48_a_node_that_goes_takes_the_last_placeholder_of_a_gang_that_was_late
     assert state(script) == before
     assert script.node("n1", GONE) == in_order(order, after, "released g/p0-0 STOPPED_BY_RM")
     assert script.confirm() == []
-
-
-def test_x26_a_node_that_goes_completes_an_application(script: Script, order: str) -> None:
-    gang(script, "n1", "n2")
-    serve(script, "g", "real", group="tg", vcore=1000)
-    script.confirm()
-    script.release("g", "real-0")
-    script.advance(30)
-    assert state(script) == "Waiting"
-    heard = script.node("n2", GONE)
-    assert heard == in_order(order, "g Completed (complete)", "released g/p1-0 STOPPED_BY_RM")
 
 
 def test_i32_a_release_in_flight_ends_with_its_node(script: Script, order: str) -> None:

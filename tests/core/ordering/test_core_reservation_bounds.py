@@ -59,21 +59,6 @@ def test_q7_at_most_a_share_of_the_nodes_and_at_least_one_is_reserved(
     assert holders(script) == [f"app-{number}" for number in range(expected)]
 
 
-@pytest.mark.parametrize("used", [True, False])
-def test_q7_the_next_one_reserves_when_a_reservation_is_used_or_taken_back(used: bool) -> None:
-    script = full(5)
-    waits(script, "first", "second", "third")
-    assert reserved(script) == {"n1": "first/big"}
-    if used:
-        script.release("other", "n1-0-0")
-        script.release("other", "n1-1-0")
-        assert news(script.schedule()) == ["first/big-0 on n1"]
-    else:
-        script.release_ask("first", "big")
-        script.schedule()
-    assert holders(script) == ["second"]
-
-
 def test_q7_fewer_nodes_or_another_configuration_change_the_share() -> None:
     script = full(20)
     waits(script, "first")
@@ -173,22 +158,6 @@ def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
     script.node("n1", vcore=1)
     script.schedule()
     assert not script.scheduler.partition().reservation_bounds.barred
-
-
-def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
-    script = full(9)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=2)
-    later(script, 2)
-    waits(script, "later")
-    assert list(reserved(script).values()) == ["app/a"]
-    later(script, HOUR)
-    assert holders(script) == ["later"]
-    script.release_ask("later", "big")
-    script.schedule()
-    assert reserved(script) == {}
-    later(script, HOUR)
-    assert list(reserved(script).values()) == ["app/a"]
 
 
 def test_q7_foreign_usage_counts_as_staying() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from core_steps import later, on_nodes, partitions, run, serve, submit
-from core_world import queues, refuse, report
+from core_world import queues, report
 from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
@@ -150,21 +150,6 @@ def test_2_14_a_node_with_what_others_use() -> None:
     has(node, available={"memory": 100, "vcore": 2110}, utilized={"memory": 0, "vcore": 34})
     script.node("n1", NodeInfo.DRAIN_NODE)
     has(views_of(script).node("default", "n1"), schedulable=False)
-
-
-def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
-    """Placed elsewhere than its placeholder: the node has given the place away already."""
-    script = Script()
-    refuse(script, lambda key, node: (key, node) == ("r", "n1"))
-    script.node("n1", vcore=1000)
-    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
-    script.node("n2", vcore=1000)
-    serve(script, "g", "r", group="tg", vcore=1000)
-    views = views_of(script)
-    assert [a["uuid"] for a in views.node("default", "n2")["allocations"]] == ["r-0"]
-    assert views.node("default", "n2")["allocated"] == {"vcore": 1000}
-    assert [a["uuid"] for a in app_of(script, "g")["allocations"]] == ["p-0"]
-    assert views.queues("default")["allocatedResource"] == {"vcore": 1000}
 
 
 def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
