@@ -125,20 +125,6 @@ USER = "limits: [{limit: ann, users: [ann], maxresources: {vcore: 1}}]"
 GROUP = "limits: [{limit: all, groups: [devs], maxresources: {vcore: 1}}]"
 
 
-def test_2_5_limits_are_recorded_with_the_configuration() -> None:
-    script = Script(config(4, USER))
-    reader = RecordReader(script)
-    batch = script.scheduler.events.batch()
-    assert [record[4:6] for record in batch.records if record[1] == 5] == [("ann", "root.small")]
-    script.configure(config(4, USER.replace("vcore: 1", "vcore: 2")))
-    assert reader.new_lines("USER") == ["USERGROUP SET UG_USER_LIMIT ann root.small"]
-    script.configure(config(4, GROUP))
-    assert reader.new_lines("USER") == [
-        "USERGROUP REMOVE UG_USER_LIMIT ann root.small",
-        "USERGROUP SET UG_GROUP_LIMIT devs root.small",
-    ]
-
-
 def test_2_5_5_6_an_ask_above_a_limit_is_recorded_and_when_there_is_room_again() -> None:
     """The limit is checked before the quota of the queue."""
     script, reader = cluster(vcore=1, more=USER)

@@ -42,20 +42,6 @@ def test_x18_another_node_is_used_from_the_request_on(script: Script) -> None:
     assert script.confirm() == ["new g/real-0 on n2"]
 
 
-def test_x18_any_placeholders_own_node_goes_first(script: Script) -> None:
-    """A placeholder whose node will do is taken before another node is tried."""
-    script.node("n2", memory=19)
-    script.node("n3", memory=20)
-    running_gang(script, count=3)
-    app = script.scheduler.application("g")
-    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
-    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
-    only(script, "n3")
-    (on_n3,) = [uuid for uuid, node in nodes.items() if node == "n3"]
-    assert member(script, "real") == [f"released g/{on_n3} PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n3"]
-
-
 def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> None:
     script.node("n2", memory=20)
     running_gang(script, count=1)

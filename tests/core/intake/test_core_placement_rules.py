@@ -261,21 +261,6 @@ def test_placement_is_part_of_the_explanation() -> None:
     assert texts == ["queue root.joe by rule 1 (user) ('root.a' was asked for)"]
 
 
-def test_a_rejected_application_is_kept_with_the_reason() -> None:
-    script = cluster("{name: provided}")
-    for queue, user in (("root.nope", "joe"), ("root.a", "")):
-        add(script, queue, user=user)
-    add(script, "root.a")
-    assert "already existed" in script.app("app-3", "root.a")[0]
-    ended = [(app.app_id, app.queue_asked, app.state) for app in script.scheduler.partition().ended]
-    assert ended == [
-        ("app-1", "root.nope", "Rejected"),
-        ("app-2", "root.a", "Rejected"),
-        ("app-3", "root.a", "Rejected"),
-    ]
-    assert script.scheduler.application("app-3").state == "New"
-
-
 DEV_ONLY = (
     "partitions: [{name: default, queues: [{name: root, queues: [{name: a, submitacl: ' dev'}]}]}]"
 )

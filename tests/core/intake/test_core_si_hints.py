@@ -239,23 +239,6 @@ def test_explain_a_quota_with_its_numbers() -> None:
     assert not found.hopeless
 
 
-def test_explain_x9_x16_a_gang_that_is_held_or_behind_the_gate() -> None:
-    script = scripted(vcore=1000)
-    script.app("app", gang={"vcore": 2000})
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.ask("app", "r", group="g", vcore=1000)
-    found = explain(script, "app", "r")
-    assert "held until the gang is complete: has 1 CPU of 2 CPU" in found.reasons
-    script = cluster(9000, room(4), "one", "other")
-    script.schedule()
-    script.app("gang", "root.q", gang={"vcore": 3000})
-    script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
-    (reason,) = explain(script, "gang", "p").reasons
-    assert reason == (
-        "the whole gang needs 3 CPU, queue root.q has room for 2 CPU: limit 4 CPU, used 2 CPU"
-    )
-
-
 def test_explain_a_job_that_fits_no_node() -> None:
     script = Script()
     script.node("n1", vcore=80_000, memory=504 * GIB)

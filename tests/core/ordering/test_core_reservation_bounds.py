@@ -1,6 +1,5 @@
 """Reservations are bounded: a share of the nodes, one node for equal asks, no node twice in vain (Q7)."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -324,58 +323,6 @@ def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None
 
 
 # -- at random -------------------------------------------------------------------------------------
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("ask"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 2)),
-        st.tuples(st.just("release"), st.integers(0, 9)),
-        st.tuples(st.just("take back"), st.integers(0, 9)),
-        st.tuples(st.just("advance"), st.sampled_from((1, 2, 5, HOUR))),
-        st.tuples(st.just("node"), st.integers(0, 5), st.integers(1, 4)),
-        st.tuples(st.just("remove node"), st.integers(0, 5)),
-        st.tuples(st.just("configure"), st.sampled_from(("10%", "34%", "50%", "unlimited"))),
-    ),
-    max_size=40,
-)
-
-
-@given(STEPS)
-def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]]) -> None:
-    """Counted here from the nodes alone; that each group counts right is one of the invariants."""
-    share = "34%"
-    script = Script(sharing(share))
-    for app in range(4):
-        script.app(f"app-{app}")
-    for at, (what, *more) in enumerate(steps):
-        partition = script.scheduler.partition()
-        if what == "ask":
-            app, size, priority = more
-            script.ask(f"app-{app}", f"a{at}", vcore=size, priority=priority)  # type: ignore[arg-type]
-        elif what == "release":
-            running = [a for n in partition.nodes.values() for a in n.allocations]
-            if running:
-                found = running[more[0] % len(running)]  # type: ignore[operator]
-                script.release(found.ask.app.app_id, found.uuid)
-        elif what == "take back":
-            asks = [a for app in partition.applications.values() for a in app.asks.values()]
-            if asks:
-                ask = asks[more[0] % len(asks)]  # type: ignore[operator]
-                script.release_ask(ask.app.app_id, ask.ask_key)
-        elif what == "advance":
-            script.advance(more[0])  # type: ignore[arg-type]
-        elif what == "node" and f"n{more[0]}" not in partition.nodes:
-            script.node(f"n{more[0]}", vcore=more[1])  # type: ignore[arg-type]
-        elif what == "remove node" and f"n{more[0]}" in partition.nodes:
-            script.node(f"n{more[0]}", NodeInfo.DECOMISSION)
-        elif what == "configure":
-            share = str(more[0])
-            script.configure(sharing(share))
-        script.schedule()
-        kept = [n.reservation.ask for n in partition.nodes.values() if n.reservation is not None]
-        if share != "unlimited":
-            most = max(1, len(partition.nodes) * int(share.rstrip("%")) // 100)
-            assert len(kept) <= most
-            assert max(Counter((ask.app, ask.kind) for ask in kept).values(), default=0) <= 1
 
 
 LATER = st.tuples(st.integers(0, 20), st.integers(1, 3), st.sampled_from((1, 3, 8, 20)))
