@@ -135,14 +135,6 @@ class ProcessKubelet:
         path = self._folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def wait_output(self, name: str, text: str, seconds: float = 30) -> str:
-        """Until the pod's process has written this."""
-        end = time.monotonic() + seconds
-        while text not in (written := self.output(name)):
-            assert time.monotonic() < end, f"{name} has not written {text!r} but:\n{written}"
-            time.sleep(0.02)
-        return written
-
     def end(self, uid: str, *, succeeded: bool = True) -> None:
         """A pod that runs without a process ends, as soon as it runs."""
         phase = "Succeeded" if succeeded else "Failed"
