@@ -18,7 +18,6 @@ import re
 import signal
 import ssl
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
