@@ -3,12 +3,12 @@
 from random import Random
 
 import pytest
-from core_steps import on_nodes, partitions, run, serve, submit
+from core_steps import on_nodes, partitions, run, serve
 from core_world import refuse
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
-from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
 SECOND = 1_000_000_000
 HOUR = 3600
@@ -27,11 +27,6 @@ def gang_runs(script: Script, key: str = "p") -> list[str]:
     script.app("g", gang={"vcore": 1}, timeout_ms=10_000)
     script.ask("g", key, group="tg", placeholder=True, vcore=1)
     return script.schedule()
-
-
-def ordinary(script: Script, *keys: str) -> list[str]:
-    submit(script, "a", *keys, vcore=1)
-    return [line for line in script.schedule() if line.startswith("new")]
 
 
 def held(script: Script, app: str) -> list[str]:
@@ -94,20 +89,6 @@ def test_x46_not_before_its_releases_are_answered(
     assert script.release("g", uuid, kind, key=key) == []
     assert serials.first("g", script.scheduler.now) == (0 if answers else 1)
     assert serials.is_empty(script.scheduler.now) is answers
-
-
-def test_x46_a_report_without_uuid_gets_the_next_number(script: Script) -> None:
-    ordinary(script, "k")
-    script.remove_app("a")
-    script.app("a")
-    size = resource({"vcore": 1})
-    pod = Allocation(applicationID="a", allocationKey="k", nodeID="n1", resourcePerAlloc=size)
-    report = AllocationRequest(rmID="rm", allocations=[pod])
-    assert "new a/k-1 on n1" in script.send(report)
-    assert script.send(report) == []
-    assert held(script, "a") == ["k-1"]
-    script.release("a", "k-1")
-    assert "new a/k-2 on n1" in script.send(report)
 
 
 def test_x46_a_partition_that_comes_back_goes_on() -> None:

@@ -13,31 +13,6 @@ pytestmark = pytest.mark.asyncio
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
 
 
-async def test_i6_a_lost_stream_pauses_and_back_in_time_loses_nothing(
-    virtual: House,
-) -> None:
-    """All three have to be back."""
-    rm = await virtual.rm().begin()
-    await rm.has_node()
-    await rm.submits()
-    await rm.say(ask("app-1", "pod-1"))
-    await until(lambda: virtual.server.sessions["rm-1"].received[1] == 1)
-
-    for name in STREAMS:
-        await rm.wires[name].lose()
-    await virtual.becomes("Paused")
-    virtual.service.step(virtual.clock.pass_by(10))
-    assert not rm.allocations
-
-    for name in STREAMS[:2]:
-        await rm.open(name).call.initial_metadata()
-    assert await virtual.state() == "Paused"
-    rm.open(STREAMS[2])
-    await virtual.becomes("Running")
-    virtual.service.step(virtual.clock.pass_by(1))
-    await until(lambda: rm.allocations)
-
-
 @pytest.mark.parametrize("sweep_s", [0.01, 3600], ids=["swept", "called"])
 async def test_i6_too_late_is_stopped_and_the_status_asks_to_register_again(sweep_s: float) -> None:
     async with house(virtual=True, limits=Limits(sweep_s=sweep_s)) as place:
