@@ -298,23 +298,6 @@ def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
     )
 
 
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_g45_x2_a_timeout_is_recorded_with_its_reason(style: str) -> None:
-    script, reader = gang(style, node=1000, timeout_ms=10_000)
-    hard = style == "Hard"
-    script.advance(10)
-    assert reader.new_lines() == [
-        f"APP SET APP_{'FAILING' if hard else 'RESUMING'} g (ResourceReservationTimeout)",
-        "APP REMOVE REQUEST_TIMEOUT g p1 vcore=1000",
-    ]
-    script.confirm()
-    assert reader.new_lines("APP", "NODE") == [
-        "APP REMOVE ALLOC_TIMEOUT g p0-0 vcore=1000",
-        "NODE REMOVE NODE_ALLOC n1 p0 vcore=1000",
-        *(["APP SET APP_FAILED g", "APP REMOVE g"] if hard else ["APP SET APP_ACCEPTED g"]),
-    ]
-
-
 def quotas(most: int) -> str:
     low = f"resources: {{guaranteed: {{vcore: 1}}, max: {{vcore: {most}}}}}"
     config = queues(

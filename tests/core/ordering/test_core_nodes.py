@@ -130,17 +130,6 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
 # -- recovery --------------------------------------------------------------------------------------
 
 
-def test_i25_i33_existing_allocations_come_with_the_node() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    heard = script.node("n1", existing=[existing("a-0"), existing("b-4")], vcore=4000)
-    # state changes first, no `new` for them
-    assert heard == ["app Accepted (ask)", "app Running (run)", "accepted node n1"]
-    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-4"}
-    # the numbers of their keys go on (X12)
-    assert serve(script, "app", "a", "b", vcore=1000) == ["new app/a-1 on n1", "new app/b-5 on n1"]
-    assert script.release("app", "b-4") == ["released app/b-4 STOPPED_BY_RM"]
-
-
 def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None:
     script = scripted(ONE_QUEUE, "app")
     wrong = {
@@ -275,30 +264,6 @@ def test_i33_a_partition_that_goes_takes_no_more_nodes(order: str) -> None:
     assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
     (line,) = script.node("n2", vcore=1000, attributes={NODE_PARTITION: "gpu"})
     assert "does not exist" in line
-
-
-def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
-    """It follows every change of a node, also below what is used (5.1)."""
-    partition = script.scheduler.partition()
-    place = partition.registry.position("vcore")
-
-    def limit() -> int | None:
-        found = dict(partition.root.limits).get(place)
-        assert partition.capacity[place] == (found or 0)
-        return found
-
-    assert limit() is None
-    script.node("n1", vcore=1000)
-    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=2000)
-    assert limit() == 3000  # a draining node's capacity counts as well
-    run(script, "g", "a", vcore=1000)
-    script.node("n1", NodeInfo.UPDATE, vcore=500)
-    assert limit() == 2500
-    script.node("n2", GONE)
-    assert limit() == 500
-    assert serve(script, "g", "b", vcore=100) == []
-    script.node("n1", GONE)
-    assert limit() is None
 
 
 # -- whose placeholders were there -----------------------------------------------------------------

@@ -176,19 +176,6 @@ def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
     assert (timers.next(), len(timers)) == (None, 0)
 
 
-def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
-    script = on_nodes(n1=2000)
-    for app, wait in (("one", 3), ("two", 0)):
-        script.app(app)
-        serve(script, app, "a", vcore=1000)
-        script.release(app)
-        script.advance(wait)
-    script.advance(10_000)
-    ends = {r.key: r.time / 1e9 for r in script.scheduler.journal if r.target == "Completed"}
-    assert ends["application/one"] == 30
-    assert ends["application/two"] == 33
-
-
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     script = on_nodes(n1=1000)
