@@ -264,43 +264,6 @@ def test_no_entity_could_be_left_out_of_the_circle() -> None:
         assert reached == ENTITIES
 
 
-def pond(repository: Path, files: Mapping[str, str]) -> Path:
-    """A repository with the package `pond`, which has these modules."""
-    for name, text in files.items():
-        path = repository / "pond" / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("pond", "quadriga.pond"), encoding="utf-8")
-    return repository
-
-
-def test_a_circle_of_folders_is_found(tmp_path: Path) -> None:
-    # No file of these imports itself by way of others; their folders do.
-    files = {"bank/frog": "import pond.reeds.leaf\n", "reeds/fly": "import pond.bank.leaf\n"}
-    pond(tmp_path, {**files, "bank/leaf": "", "reeds/leaf": ""})
-    graph = imports_of(tmp_path, "pond")
-    assert circle_in(graph) == ""
-    found = circle_in(between_units(graph, "quadriga.pond."))
-    assert set(found.split(" -> ")) == {"quadriga.pond.bank", "quadriga.pond.reeds"}
-    assert circle_in(between_units(graph, "quadriga.pond.reeds.")) == ""
-
-
-def test_a_circle_is_found(tmp_path: Path) -> None:
-    files = {
-        "__init__": "from pond.frog import Frog\n",
-        "frog": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pond import fly\n",
-        "fly": "def late():\n    from pond.reeds import stem\n",
-        "reeds/__init__": "",
-        "reeds/stem": "import pond.reeds.leaf\n",
-    }
-    one = pond(tmp_path / "one", {**files, "reeds/leaf": "import pond.reeds.stem\n"})
-    inside = circle_in(imports_of(one, "pond"))
-    assert set(inside.split(" -> ")) == {f"quadriga.pond.reeds.{name}" for name in ("stem", "leaf")}
-    reeds = {f"quadriga.pond.reeds.{name}" for name in ("stem", "leaf")}
-    assert circle_in(imports_of(one, "pond", reeds)) == ""
-    other = pond(tmp_path / "other", {**files, "reeds/leaf": "from pond import Frog\n"})
-    assert circle_in(imports_of(other, "pond", reeds)).count(" -> ") == 4
-
-
 # -- what a module may be --------------------------------------------------------------------------
 
 
@@ -405,32 +368,3 @@ def test_every_module_calls_a_lifecycle_alike(modules: list[Path]) -> None:
 def test_core_compares_no_state() -> None:
     """It asks whether the state is in a set of its lifecycle."""
     assert found_by(compared_states, modules_below("core")) == []
-
-
-@pytest.mark.parametrize(
-    ("check", "text", "found"),
-    [
-        (
-            other_names,
-            "from quadriga.fsm.lifecycles import application as life, ask as ask_fsm\n"
-            "from quadriga.fsm.lifecycles import node\n"
-            "import quadriga.fsm.lifecycles.queue\n",
-            [(1, "life"), (2, "node"), (3, "quadriga.fsm.lifecycles.queue")],
-        ),
-        (
-            compared_states,
-            "app.state == RUNNING\n"
-            "x = 1 if STOPPED != queue.state else 2\n"
-            "app.state in COUNTED\n"
-            "state == 1\n"
-            "a.state == b.state\n",
-            [(1, "app.state == RUNNING"), (2, "STOPPED != queue.state"), (5, "a.state == b.state")],
-        ),
-    ],
-)
-def test_what_is_against_a_habit_is_noticed(
-    tmp_path: Path, check: Check, text: str, found: list[tuple[int, str]]
-) -> None:
-    path = tmp_path / "module.py"
-    path.write_text(text)
-    assert sorted(check(path)) == found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from core_world import launch, news, queues, scripted
+from core_world import launch, news, queues, refuse, scripted
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
@@ -139,9 +139,7 @@ def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.Monkey
 def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each member is asked about on its own, but only the node that the last one took has changed."""
     script = cluster("atomic", "fair", [4] * 50)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "odd" if int(node[-1]) % 2 else None
-    )
+    refuse(script, lambda key, node: int(node[-1]) % 2 == 1, "odd")
     score, scored = NodeIndex.policy_score, []
 
     def counted(index: NodeIndex, node: Node, shape: Shape) -> float:
@@ -194,9 +192,7 @@ def test_q2_members_make_way_for_one_that_predicates_accept_nowhere_else(nodes: 
     """The last one gets the node of the first, which gets that of the second, which gets a third node."""
     script = cluster("atomic", "binpacking", [1] * nodes)
     accepted = [("n000", "n001"), ("n001", "n002"), ("n000",)]
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node in accepted[int(key[-1])] else "no"
-    )
+    refuse(script, lambda key, node: node not in accepted[int(key[-1])])
     gang(script, "g", [("t", 3, 1)])
     assert [line.split()[-1] for line in news(script.schedule())] == ["n001", "n002", "n000"]
 

@@ -159,21 +159,6 @@ def test_q9_explain_and_the_gang_itself_say_when_and_where_it_starts() -> None:
     )
 
 
-def test_q11_an_overrun_is_expected_to_last_as_long_again() -> None:
-    world = World(1)
-    world.submit("late", 1, 4, 5000, 100)
-    world.decide()
-    world.submit("a", 2, 2, 10, 10)
-    world.decide()
-    world.step(AFTER)
-    starts = []
-    for _ in range(5):
-        assert world.plan is not None
-        starts.append(world.plan.start // SECOND)
-        world.step(starts[-1] - world.now)
-    assert starts == [100, 160, 220, 340, 580]
-
-
 def random_jobs(random: Random, world: World, number: int, told: object) -> None:
     """Jobs of one pod, and gangs that fit the cluster, over some minutes."""
     for at in range(number):

@@ -97,16 +97,6 @@ def test_q11_priority_comes_before_the_score_and_a_time_limit_bounds_what_is_tol
     assert order(script, "short", "urgent") == ["urgent", "short"]
 
 
-def test_q11_gangs_are_ordered_as_well() -> None:
-    script = full()
-    waits(script, "single", HOUR)
-    script.app("g", gang={"vcore": 8}, tags={"expected.runtime": "60"})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=4)
-    later(script, 100)
-    script.release("other", "o-0")
-    assert news(script.schedule()) == ["g/p0-0 on n1", "g/p1-0 on n1"]
-
-
 def test_q11_the_wait_of_an_application_begins_anew_with_its_next_ask() -> None:
     script = full()
     waits(script, "old", HOUR)

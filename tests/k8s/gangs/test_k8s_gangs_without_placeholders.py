@@ -45,30 +45,6 @@ def made(world: World) -> int:
     return world.reasons().count("GangScheduling/CreatingPlaceholders")
 
 
-def test_d356_a_complete_gang_is_placed_whole_without_placeholders() -> None:
-    world = world_of()
-    members(world, 3)
-    world.run(1)
-    assert (running(world), state(world)) == (3, "Running")
-    assert made(world) == 0
-    world.check()
-
-
-@pytest.mark.parametrize("between", [0.1, 0.9])
-def test_d356_members_that_come_one_after_another_are_waited_for(between: float) -> None:
-    world = world_of()
-    for n in range(3):
-        assert running(world) == 0
-        (pod,) = members(world, 1, n)
-        world.run(between)
-        if n < 2:
-            assert said(world, pod) == (
-                "SchedulingSkipped",
-                f"task group w wants 3 pods together, {n + 1} exist",
-            )
-    assert (running(world), made(world)) == (3, 0)
-
-
 def test_d356_missing_members_get_placeholders_after_two_seconds() -> None:
     world = world_of()
     members(world, 2)
@@ -105,15 +81,6 @@ def test_d356_without_a_timeout_the_gang_waits_until_nodes_come() -> None:
     world.run(60)
     assert (running(world), made(world)) == (3, 0)
     world.check()
-
-
-def test_d356_a_timeout_of_hours_ends_the_wait_too() -> None:
-    world = world_of("2")
-    members(world, 3, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=9000")
-    world.run(8_990)
-    assert state(world) == "Placing"
-    world.run(90)
-    assert {pod.status.phase for pod in world.pods.values()} == {"Failed"}
 
 
 def test_d356_when_a_member_is_deleted_the_gang_waits_for_another() -> None:
