@@ -100,7 +100,7 @@ def key_of(machine: Any, args: Any, kwargs: Any) -> tuple[type, bytes] | None:
 @lru_cache(maxsize=16)
 def _hooks(cls: Any) -> frozenset[str]:
     """Return the names that change how a machine is built, if a subclass or an object has them of its own."""
-    kept = ("_current", "_met", "_loose", "_compares", "_marker")
+    kept = "_current _met _loose _compares _marker __copy__ __deepcopy__".split()
     return frozenset(dir(cls)).union(vars(Machine(None)), kept) - _FREE
 
 

@@ -377,3 +377,77 @@ def test_a_method_replaced_on_a_class_is_called_by_machines_built_later(
 
     monkeypatch.setattr(Own, "add_states", add_states, raising=False)
     assert list(built().states) == ["A", "B"]
+
+
+class Changing:
+    """Has a machine of its own, which a callback or a condition changes."""
+
+    def __init__(self, cls: Any, change: Any, at: str) -> None:
+        self.change, self.at, self.story = change, at, list[Any]()
+        row: Any = {"trigger": "go", "conditions": "check", "prepare": "note", "after": "note"}
+        rows = [{**row, "source": a, "dest": b} for a, b in ("AB", "BC", "CA")]
+        self.machine = cls(self, states=["A", "B", "C"], initial="A", transitions=rows)
+
+    def _seen(self, what: str) -> None:
+        self.story.append((what, self.state))
+        if len(self.story) > 3 and what == self.at:
+            change, self.change = self.change, lambda _: None
+            change(self.machine)
+
+    def check(self) -> bool:
+        self._seen("check")
+        return True
+
+    def no(self) -> bool:
+        self.story.append(("no", self.state))
+        return False
+
+    def note(self) -> None:
+        self._seen("note")
+
+    def told(self, *args: Any) -> None:
+        about = [(each.transition.dest, each.state.name) for each in args]
+        self.story.append(("told", self.state, about))
+
+
+def _rows(machine: Any) -> list[Any]:
+    return machine.get_transitions("go")
+
+
+@copied
+@pytest.mark.parametrize("at", ["check", "note", "before"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda machine: machine.add_transition("go", "B", "A"),
+        lambda machine: machine.remove_transition("go"),
+        lambda machine: machine.remove_transition("go", "B"),
+        lambda machine: _rows(machine)[1].before.append("told"),
+        lambda machine: _rows(machine)[1].conditions.clear(),
+        lambda machine: _rows(machine)[1].add_callback("after", "told"),
+        lambda machine: setattr(_rows(machine)[1], "dest", "A"),
+        lambda machine: setattr(_rows(machine)[1].conditions[0], "func", "no"),
+        lambda machine: setattr(_rows(machine)[1].conditions[0], "target", False),
+        lambda machine: machine.states["C"].on_enter.append("told"),
+        lambda machine: machine.states.pop("C"),
+        lambda machine: setattr(machine, "states", {**machine.states}),
+        lambda machine: setattr(machine, "before_state_change", "told"),
+        lambda machine: setattr(machine, "model_attribute", "mode"),
+        lambda machine: setattr(machine, "on_exception", "told"),
+        lambda machine: machine.add_states("D"),
+    ],
+)
+def test_copied_machines_follow_their_changes(change: Any, at: str) -> None:
+    stories = []
+    for cls in (Machine, FastMachine):
+        made: list[Any] = [Changing(cls, change, at) for _ in range(4)]
+        for each in made:
+            if at == "before":
+                change(each.machine)
+            for _ in range(7):
+                try:
+                    each.story.append((each.may_go(), each.go()))
+                except Exception as error:
+                    each.story.append(repr(error).replace("Fast", ""))
+        stories.append([each.story for each in made])
+    assert stories[0] == stories[1]
