@@ -78,14 +78,15 @@ class BestNodes:
             if len(changed) > _MANY:
                 self.clear()
 
-    def insert(self, at: int, score: float) -> None:
-        """A node with this score is new: the positions from ``at`` on are higher by one."""
-        self._order = [(each, place + (place >= at)) for each, place in self._order]
-        self._changed = [(each, place + (place >= at)) for each, place in self._changed]
-        self._rest += self._rest >= at
-        self._last += self._last >= at
-        if score <= self.bound:
-            self.put(score, at)
+    def insert(self, places: list[int], scores: list[float]) -> None:
+        """Nodes with these scores are new, before the nodes at these positions, in order."""
+        self._order = [(each, at + bisect_right(places, at)) for each, at in self._order]
+        self._changed = [(each, at + bisect_right(places, at)) for each, at in self._changed]
+        self._rest += np.searchsorted(places, self._rest, side="right")
+        self._last += bisect_right(places, self._last)
+        for new, (at, score) in enumerate(zip(places, scores, strict=True)):
+            if score <= self.bound:
+                self.put(score, at + new)
 
     def delete(self, gone: list[int]) -> None:
         """The nodes at these positions, in order, are gone: all others move up."""

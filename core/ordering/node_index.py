@@ -535,8 +535,7 @@ class NodeIndex(NodeOrder):
 
     def _layout(self) -> None:
         """Put the nodes in order and forget all columns: nodes came or went."""
-        self._stale = False
-        self._node_ids = None
+        self._stale, self._node_ids = False, None
         self._laid += 1
         gone = self._gone
         known = len(self._values) - len(gone)
@@ -559,10 +558,9 @@ class NodeIndex(NodeOrder):
                     self._insert(node)
         if self._device_types or self._devices is not None:
             self._find_devices()
-        self._gone = []
+        self._gone, self._room = [], None
         self._free.synced = 0
         self._log.clear()
-        self._room = None
 
     def _insert(self, node: Node) -> None:
         """Put a node between the others."""
@@ -573,14 +571,17 @@ class NodeIndex(NodeOrder):
         for shape, columns in self._columns.items():
             if columns.scores is not None:
                 columns.scores.insert(at, self._score_for(node, shape))
-        self._best_nodes.insert(at, node.score)
+        self._best_nodes.insert([at], [node.score])
 
     def _merge(self, fresh: list[Node]) -> None:
         """Put many nodes between the others. What is known of single shapes is forgotten."""
-        self._forget()
+        self._columns.clear()
+        self._free.clear()
         fresh.sort(key=_node_id)
         places = [self._place(node) for node in fresh]
-        self._values = np.insert(self._values, places, [node.score for node in fresh])
+        scores = [node.score for node in fresh]
+        self._values = np.insert(self._values, places, scores)
+        self._best_nodes.insert(places, scores)
         if len(fresh) > _MANY_NEW:
             self.nodes += fresh
             self.nodes.sort(key=_node_id)

@@ -19,6 +19,20 @@ def fit(shapes: list[Shape], free: tuple[int, ...]) -> int:
 
 @given(st.lists(AMOUNTS, max_size=12), st.data())
 def test_the_table_knows_what_fits(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
+    answers_as_each_shape(vectors, data)
+
+
+@pytest.mark.interpreted
+@given(st.lists(AMOUNTS, max_size=30), st.data())
+def test_a_large_table_knows_what_fits(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
+    """With many shapes it keeps fewer sums."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_MANY", 4)
+        patch.setattr(fitting, "_STEP", 3)
+        answers_as_each_shape(vectors, data)
+
+
+def answers_as_each_shape(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
     shapes, table, known = Shapes(), Fitting(), dict[int, Shape]()
     for vector in vectors:
         shape, _ = shapes.intern(Requirements(vector))

@@ -18,6 +18,8 @@ from quadriga.sim.scripted.script import Script
 pytestmark = pytest.mark.interpreted
 
 FEW = st.sampled_from((0.0, 0.25, 0.5, inf))
+#: a node, and its score
+CHANGE = st.tuples(st.integers(0, 19), FEW)
 
 
 def lowest(values: list[float]) -> int:
@@ -52,15 +54,21 @@ class Scored:
 
 @given(
     st.lists(FEW, max_size=20),
-    st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 19), FEW)), max_size=40),
+    st.lists(st.one_of(st.none(), CHANGE, st.lists(CHANGE, min_size=1, max_size=3)), max_size=40),
 )
 def test_the_first_of_all_is_known_or_looked_for(
-    values: list[float], changes: list[tuple[int, float] | None]
+    values: list[float], changes: list[tuple[int, float] | list[tuple[int, float]] | None]
 ) -> None:
-    """After arbitrary changes, and looks (``None``) that use up what was known."""
+    """After arbitrary changes, new nodes (lists), and looks (``None``) that use up what was known."""
     nodes: list[Any] = [Scored(value) for value in values]
     known = BestNodes()
     for change in changes:
+        if isinstance(change, list):
+            fresh = sorted((min(place, len(nodes)), score) for place, score in change)
+            known.insert([place for place, _ in fresh], [score for _, score in fresh])
+            for place, score in fresh[::-1]:
+                nodes.insert(place, Scored(score))
+            continue
         if change is not None:
             place, score = change
             if place < len(nodes):
