@@ -22,7 +22,7 @@ from quadriga.k8s.admission.keeper import Keeper, OwnCertificate
 from quadriga.k8s.admission.known import Known
 from quadriga.k8s.admission.validators import Validator, ask_core
 from quadriga.k8s.admission.webhook import Webhook, serve
-from quadriga.k8s.objects import ConfigMap, Metadata, Namespace
+from quadriga.k8s.objects import ConfigMap, Metadata, Namespace, PriorityClass
 from tests.k8s.admission.test_k8s_admission_rules import applied
 from tests.k8s.admission_cases import (
     ALICE,
@@ -32,6 +32,7 @@ from tests.k8s.admission_cases import (
     PREEMPTION,
     USER_INFO,
     Case,
+    difference,
 )
 from tests.k8s.admission_server import MemoryServer
 
@@ -115,6 +116,31 @@ def fields(case: Case) -> dict[str, Any]:
         "object": case.object(),
         "oldObject": case.old(),
     }
+
+
+async def test_k158_every_row_of_the_table_over_tls(webhook: Running) -> None:
+    for case in CASES:
+        around = case.around()
+        webhook.known.settings = around.settings
+        webhook.known.announce("ADDED", around.namespace)
+        request = fields(case)
+        if around.priority_class is not None:
+            webhook.known.announce(
+                "ADDED",
+                PriorityClass(Metadata(name="high", annotations=dict(case.priority_class or {}))),
+            )
+            request["object"]["spec"]["priorityClassName"] = "high"
+        response = await webhook.review("/mutate", **request)
+        assert response["allowed"] is not bool(case.denied), case.name
+        if case.denied:
+            assert case.denied in response["status"]["message"]
+            assert response["status"]["code"] == 403
+            assert "patch" not in response
+            continue
+        patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
+        assert response.get("patchType") == ("JSONPatch" if patch else None)
+        changed = applied(request["object"], patch)
+        assert difference(request["object"], changed, case.resource) == case.changed, case.name
 
 
 async def test_a_namespace_that_nobody_announced_is_asked_for(webhook: Running) -> None:
