@@ -1,5 +1,6 @@
 """Batches and repeated asks change nothing: a scheduler that decides singly says and shows the same."""
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ from core_world import queues, serve
 from quadriga import si
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
-from quadriga.core.intake import repeated_asks
+from quadriga.core.intake import asks, repeated_asks
 from quadriga.core.model.ask import Ask, AskKind, Terms
 from quadriga.core.resources.shapes import Requirements
 from quadriga.core.runtime.outbox import Output
@@ -238,6 +239,31 @@ def test_with_everything_at_once_they_decide_alike(seed: int, eager: None, no_ba
     batched = history(seed, 60, curious=False).log
     no_batches()
     assert batched == history(seed, 60, curious=False).log
+
+
+@pytest.mark.interpreted
+def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would compare single decisions with themselves."""
+    made: Counter[str] = Counter()
+
+    def count(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def counted(*arguments: Any) -> Any:
+            found = real(*arguments)
+            made[name] += 1 if name == "missing" else found
+            return found
+
+        monkeypatch.setattr(module, name, counted)
+
+    count(batch, "place_in_batch")
+    count(batch, "replace_in_batch")
+    count(asks, "add_repeated")
+    count(batch.gang, "missing")
+    said = [lived(seed, 1)["said"] for seed in range(6)]
+    least = {"place_in_batch": 500, "replace_in_batch": 50, "add_repeated": 1000, "missing": 5}
+    assert all(made[name] > number for name, number in least.items()), made
+    assert sum(map(len, said)) > made["place_in_batch"]
 
 
 @pytest.mark.interpreted

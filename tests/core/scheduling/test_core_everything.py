@@ -43,6 +43,27 @@ def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_after_every_step(
     life.end()
 
 
+def test_the_histories_are_worth_looking_at() -> None:
+    """All that may happen does happen in a few of them."""
+    lives = [history(seed, 60, curious=False) for seed in range(45, 65)]
+    assert {where for life in lives for where, _ in life.planned} == {"nodes", "quotas"}
+    log = [line for life in lives for line in life.log]
+    for what, least in {
+        ": new ": 100,
+        " placeholder of ": 20,
+        " PLACEHOLDER_REPLACED": 5,
+        " PREEMPTED_BY_SCHEDULER": 2,
+        " TIMEOUT": 10,
+        " STOPPED_BY_RM": 20,
+        ": FAILED ": 20,
+        "rejected app": 10,
+        "rejected node ": 5,
+        "rejected ask ": 5,
+        "rm-2: new ": 10,
+    }.items():
+        assert sum(what in line for line in log) >= least, what
+
+
 def test_v10_the_same_steps_give_the_same_output() -> None:
     first, again, other = history(7), history(7), history(8)
     assert first.digest.digest() == again.digest.digest()

@@ -1,6 +1,7 @@
 """Random gangs on a small cluster with the real core, watched by a witness: never is a part of a gang bound before
 the whole of it, be it a PodGroup (K204) or a task group without placeholders (D356)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_world import World, gang
@@ -165,3 +166,12 @@ def test_d356_no_part_of_a_gang_without_placeholders_is_bound(
     world.run(120)
     world.check()
     assert world.audit().standing == ()
+
+
+def test_the_witness_sees_a_part_of_a_gang(world: World) -> None:
+    witness = Witness(world)
+    world.add_group("a", 2)
+    pod = world.add_pod("a-1", scheduling_group=SchedulingGroup("a"))
+    world.place(pod.uid, "n1")
+    with pytest.raises(AssertionError, match="1 of 2 of a are bound"):
+        witness.look()
