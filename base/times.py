@@ -13,6 +13,8 @@ MILLISECOND: Final = 1_000_000
 SECOND: Final = 1_000_000_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
+#: later than every instant
+FOREVER: Final = 1 << 63
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

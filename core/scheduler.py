@@ -19,12 +19,11 @@ from quadriga.core.explain.asks import explain_in_steps
 from quadriga.core.explain.explanation import Explanation
 from quadriga.core.intake import registration
 from quadriga.core.intake.dispatcher import Request, check, configure, dispatch
-from quadriga.core.model.application import Application
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import Application, EndedApplication
+from quadriga.core.model.history import ApplicationSummary
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.model.run_times import Row, RunTimes
-from quadriga.core.model.usage import ApplicationSummary
 from quadriga.core.runtime.journal import Journal, Record
 from quadriga.core.runtime.kernel import Kernel, Measure, Options
 from quadriga.core.runtime.outbox import Output

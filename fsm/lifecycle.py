@@ -52,13 +52,7 @@ from quadriga.fsm.table import (
     Within,
 )
 from quadriga.fsm.validation import check_actions, validate
-from quadriga.fsm.written import (
-    actions_by_state,
-    check_lines,
-    expand,
-    states_of,
-    with_actions,
-)
+from quadriga.fsm.written import actions_by_state, check_lines, expand, states_of, with_actions
 
 #: The names in an extended lifecycle: those of the first one, and more.
 NewState = TypeVar("NewState", bound=Name)

@@ -23,14 +23,7 @@ from typing import Any, Final, Protocol
 from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.history import AsyncWas, History, Remember, Was
 from quadriga.fsm.machine import is_async
-from quadriga.fsm.table import (
-    Emitter,
-    Guard,
-    Limit,
-    Row,
-    Unbounded,
-    Within,
-)
+from quadriga.fsm.table import Emitter, Guard, Limit, Row, Unbounded, Within
 from quadriga.fsm.written import Actions, add_actions
 
 #: Between the name of a composite and that of a state inside, as in the library.

@@ -15,16 +15,7 @@ from datetime import timedelta
 from functools import partial
 from inspect import iscoroutinefunction
 from types import GenericAlias
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NamedTuple,
-    Never,
-    Protocol,
-)
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Never, Protocol
 
 from quadriga.fsm.errors import DefinitionError, Name, text_of
 

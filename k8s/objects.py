@@ -289,7 +289,6 @@ class PriorityClass(_Struct):
     metadata: Metadata = msgspec.field(default_factory=Metadata)
     value: int = 0
     preemption_policy: str = ""
-    global_default: bool = False
 
 
 class GangPolicy(_Struct):

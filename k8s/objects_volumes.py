@@ -130,7 +130,6 @@ class AttachedVolume(_Struct):
 
 
 class VolumeAttachmentSpec(_Struct):
-    attacher: str = ""
     node_name: str = ""
     source: AttachedVolume = msgspec.field(default_factory=AttachedVolume)
 

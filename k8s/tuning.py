@@ -158,6 +158,8 @@ class Tuning:
     """A gang that waits for something other than time is checked again after this time (ns) at the latest."""
     gang_members_ns: int = 2 * SECOND
     """A gang whose placeholders are for missing members waits this long (ns) for its members first."""
+    gang_look_ns: int = 1_000_000
+    """A look at a gang that still waits for members is put off for this time (ns) for each of its pods."""
     gang_creates: int = 64
     """At most this many placeholders of a gang are being created at a time."""
     all_creates: int = 512
@@ -175,8 +177,6 @@ class Tuning:
     """Pause (ns) before a rejected application is submitted again, doubled up to the second one."""
     rejection_forgotten_ns: int = 1200 * SECOND
     """After this time (ns) without a rejection the next one counts as the first."""
-    bind_limit_ns: int = 130 * SECOND
-    """Longest time (ns) of a bind without that of its volumes (K37)."""
     grace_ns: int = 60 * SECOND
     """Added (ns) to a pod's grace period or a placeholder timeout."""
     longest_grace_s: int = 7 * 86_400

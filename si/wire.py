@@ -10,13 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quadriga.si.extension.extension_pb2 import (
-    ALLOCATION,
-    APPLICATION,
-    CALLBACK,
-    NODE,
-    Counts,
-)
+from quadriga.si.extension.extension_pb2 import ALLOCATION, APPLICATION, CALLBACK, NODE, Counts
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
 #: the requests on the three streams of the interface

@@ -16,14 +16,7 @@ from typing import NamedTuple
 from quadriga.si.explained import Explained
 from quadriga.sim import lifecycles
 from quadriga.sim.fitting import Quota, obstacle, rooms
-from quadriga.sim.outcomes import (
-    FAILED,
-    NEVER_STARTED,
-    UNSCHEDULABLE,
-    Fate,
-    HeldBy,
-    ReservedNode,
-)
+from quadriga.sim.outcomes import FAILED, NEVER_STARTED, UNSCHEDULABLE, Fate, HeldBy, ReservedNode
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload.model import NodeSpec, Resources
 

@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._kubernetes.observer import Observer
-from bench._kubernetes.stored import (
-    Etcd,
-    Template,
-    application,
-    node_name,
-    pod_name,
-    uid,
-    zone,
-)
+from bench._kubernetes.stored import Etcd, Template, application, node_name, pod_name, uid, zone
 from tests.k8s_cluster.control_plane import ControlPlane
 from tests.k8s_cluster.plain_client import APIError, PlainClient
 
@@ -40,6 +32,8 @@ class Pods:
 
     count: int
     applications: int = 1
+    #: so many of an application come one after the other; 0: the applications take turns
+    in_row: int = 0
     #: with a node, evenly, of so many
     on_nodes: int = 0
     prefix: str = "pod"
@@ -55,6 +49,11 @@ class Pods:
     def name(self) -> str:
         """Of the template: as long as those of the pods."""
         return f"{self.prefix}-tttttt"
+
+    def application_of(self, number: int) -> int:
+        if self.in_row:
+            number = (number - self.first) // self.in_row
+        return number % self.applications
 
 
 def gang_of(members: int, cpu: str, memory: str) -> dict[str, str]:
@@ -138,7 +137,7 @@ class Plane:
         for number in range(pods.first, pods.first + pods.count):
             replaced = [
                 (pods.name, pod_name(number, pods.prefix)),
-                (_APPLICATION, application(number % pods.applications)),
+                (_APPLICATION, application(pods.application_of(number))),
                 (own, uid(number)),
             ]
             if pods.on_nodes:
@@ -169,7 +168,7 @@ def node_object(number: int, *, cpu: str = "64", zones: int = 10) -> Object:
 def pod_object(pods: Pods, number: int) -> Object:
     """As the API server gives it, without the fields that only it uses."""
     text = json.dumps(_pod(pods)).replace(pods.name, pod_name(number, pods.prefix))
-    text = text.replace(_APPLICATION, application(number % pods.applications))
+    text = text.replace(_APPLICATION, application(pods.application_of(number)))
     if pods.on_nodes:
         text = text.replace(_NODE, node_name(number % pods.on_nodes))
     made: Object = json.loads(text)

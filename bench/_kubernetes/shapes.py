@@ -53,6 +53,8 @@ class Shape:
     cpu_before: str = _CPU
     #: pods of a gang; the stock scheduler of this version has no gangs and gets single pods
     gang: int = 0
+    #: of our ConfigMap, for this shape only
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def fits_before(self) -> bool:
@@ -62,7 +64,8 @@ class Shape:
         """Before, and counted. In each turn they have other names and UIDs."""
         before, counted = self.before * nodes // _NODES, self.counted * nodes // _NODES
         gangs = counted // self.gang if self.gang else 1
-        first = turn * 100_000
+        # A name has six digits, and no shape has more pods.
+        first = turn * 50_000
         return (
             Pods(
                 before,
@@ -77,6 +80,7 @@ class Shape:
             Pods(
                 gangs * self.gang or counted,
                 gangs,
+                self.gang,
                 prefix=f"c{turn}",
                 first=first + before,
                 scheduler=scheduler,
@@ -96,6 +100,13 @@ SHAPES = (
     Shape("SchedulingPodAntiAffinity", 1_000, 2_000, APART, alike=True),
     Shape("Unschedulable", 20_000, 10_000, cpu_before="9"),
     Shape("gangs of 3", 0, 3_000, gang=3),
+    Shape(
+        "gangs of 3, no placeholders",
+        0,
+        3_000,
+        gang=3,
+        settings={"service.gangPlaceholders": "missing"},
+    ),
 )
 
 
@@ -116,7 +127,24 @@ class Found:
 def in_turn(plane: Plane, shape: Shape, nodes: int, turn: int) -> tuple[Found, Found]:
     """The stock scheduler, then ours. ``turn``: the number of shapes measured on this plane before."""
     stock = _found(plane, shape, shape.pods(nodes, 2 * turn, STOCK), _stock)
-    return stock, _found(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), _ours)
+    with _settings(plane, shape.settings):
+        ours = _found(plane, shape, shape.pods(nodes, 2 * turn + 1, OURS), _ours)
+    return stock, ours
+
+
+@contextmanager
+def _settings(plane: Plane, settings: dict[str, str]) -> Iterator[None]:
+    if not settings:
+        yield
+        return
+    name = {"name": "yunikorn-configs", "namespace": "default"}
+    plane.admin.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": settings}
+    )
+    try:
+        yield
+    finally:
+        plane.admin.delete("ConfigMap", "default", "yunikorn-configs")
 
 
 def _found(

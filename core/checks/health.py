@@ -20,7 +20,7 @@ from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
 from quadriga.core.resources.vectors import Totals, Vector, add, subtract
-from quadriga.core.runtime.stepwise import Steps, finish
+from quadriga.core.runtime.stepwise import Steps
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
@@ -65,31 +65,19 @@ def check_interval(extra: Mapping[str, str]) -> int:
         return CHECK_EVERY
 
 
-def check_health(
-    partitions: Iterable[Partition],
-    failures: FailureLog | None = None,
-    now: int = 0,
-    since: int | None = None,
-) -> HealthObject:
-    """Run all checks, in YuniKorn's order.
-
-    ``failures`` are the errors that the driver survived (``SchedulerService.failure_log``). The first
-    check fails for those that are recent at ``now`` (ns) or came after ``since``, the time of the
-    previous round.
-    """
-    return finish(check_in_steps(partitions, failures, now, since))
-
-
 def check_in_steps(
     partitions: Iterable[Partition],
     failures: FailureLog | None = None,
     now: int = 0,
     since: int | None = None,
 ) -> Steps[HealthObject]:
-    """The same, with a step for each node and each few allocations; anything may change between two steps.
+    """Run all checks, in YuniKorn's order, with a step for each node and each few allocations; anything may change
+    between two steps.
 
-    What one step looks at is compared within it. Sums of all nodes are compared in the last step, after the
-    nodes that changed in the meantime were added anew (D345).
+    ``failures`` are the errors that the driver survived (``SchedulerService.failure_log``). The first check fails for
+    those that are recent at ``now`` (ns) or came after ``since``, the time of the previous round. What one step looks
+    at is compared within it. Sums of all nodes are compared in the last step, after the nodes that changed in the
+    meantime were added anew (D345).
     """
     partitions = list(partitions)
     failures = failures or FailureLog()

@@ -18,6 +18,8 @@ from quadriga.core.config.durations import parse_duration
 
 #: a longer name is like no known one
 _LONGEST_NAME: Final = 64
+#: shares are whole numbers of millionths
+WHOLE: Final = 1_000_000
 #: millionths of the capacity that may be kept idle for gangs at most (D321)
 _LARGEST_BUDGET: Final = 100_000
 
@@ -157,7 +159,7 @@ def _share(text: str) -> int | None:
     # four places after the point are the smallest share that is kept
     found = re.fullmatch(r"([0-9]{1,3})(?:\.([0-9]{1,4}))?[ ]?%", text)
     share = int(found[1]) * 10_000 + int((found[2] or "0").ljust(4, "0")) if found else 0
-    if not 0 < share <= 1_000_000:
+    if not 0 < share <= WHOLE:
         raise ValueError(f"{text!r} is neither above 0% and up to 100% nor unlimited")
     return share
 

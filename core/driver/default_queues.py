@@ -13,11 +13,7 @@ from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.core.intake.registration import read_configuration
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.si import (
-    RegisterResourceManagerRequest,
-    RequestError,
-    UpdateConfigurationRequest,
-)
+from quadriga.si import RegisterResourceManagerRequest, RequestError, UpdateConfigurationRequest
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.outbox import Output

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.times import spelled
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
+from quadriga.core.model import predictions
 from quadriga.core.model.account import Ledger
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA, some
 from quadriga.core.resources.shapes import needed_by
@@ -33,7 +34,7 @@ def gang_gathers(log: EventLog, app: Application) -> None:
     assert plan is not None
     parts = own.outstanding - plan.missing, own.outstanding, plan.words(log.kernel.now)
     form = "Gang starts to gather: %s of %s members fit now, %s, %s"
-    left = app.partition.gather_budget.words(own.is_told)
+    left = app.partition.gather_budget.words(predictions.is_told(own))
     log.enter(_of_gang(log, app, (form, *parts, left)))
 
 

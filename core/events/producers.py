@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
     from quadriga.core.model.account import Account, Limit
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue

@@ -13,6 +13,7 @@ from quadriga.core.explain.gangs import of_gang, of_members
 from quadriga.core.explain.nodes import of_nodes
 from quadriga.core.explain.remedies import Changes, changes_for, whose
 from quadriga.core.explain.rivals import needs_a_slot
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.ordering import by_run_time
@@ -324,7 +325,7 @@ def _of_application(ask: Ask, now: int) -> Iterator[Check]:
             held=1,
             until=f"application {first.app_id} has to start and run",
         )
-    expected = app.partition.run_times.of(ask)
+    expected = predictions.run_time(ask)
     told = f"{expected.time / SECOND:g} s ({expected.source})" if expected else "unknown"
     yield Check("run time", True, f"expected run time {told}")
     if leaf.expected and (terms := by_run_time.terms_of(app)) is not None:

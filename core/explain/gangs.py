@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from quadriga.base.times import spelled
 from quadriga.core.explain.explanation import HOLDERS, Check, Holder
 from quadriga.core.gangs.plan import could_start
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import NODES, PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.steps import gang
@@ -108,7 +109,7 @@ def of_members(app: Application, members: list[AskGroup], now: int) -> Iterator[
     holders: tuple[Holder, ...] = ()
     until = ""
     gathers = own.state in gang_fsm.KEEPS_NODES
-    budget_left = partition.gather_budget.words(own.is_told)
+    budget_left = partition.gather_budget.words(predictions.is_told(own))
     if own.waiting_since >= 0 and own.lacks in (NODES, "") and not (own.refused or gathers):
         left = own.may_gather_from - now
         when = f"in {spelled(left)}" if left > 0 else "when its turn comes"

@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import FOREVER, SECOND
 from quadriga.core.gangs import overruns, planned_start, short_gangs
 from quadriga.core.gangs import preemption as gang_preemption
 from quadriga.core.gangs.placing import place_members
 from quadriga.core.gangs.plan import Plan, make_plan, refund
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA, RoomWanted
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED
 from quadriga.core.model.queue import goes_before
-from quadriga.core.model.waiting import FOREVER
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, limits, quota_plans
@@ -39,12 +39,12 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Reservation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.gang import Gang, PlannedStart
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape
 
 #: the timer after which a gang may gather, and that after which the budget allows it again
@@ -333,7 +333,7 @@ def gather_due(kernel: Kernel, app: Application) -> None:
     own, waiting = app.gang, app.partition.waiting
     own.timers = tuple([each for each in own.timers if each.name != _GATHER_TIMER])
     if waiting.protected is None:
-        if app.partition.gather_budget.spent(kernel.now, app.gang.is_told):
+        if app.partition.gather_budget.spent(kernel.now, predictions.is_told(app.gang)):
             _refuse(kernel, app)
         else:
             waiting.protect_from = 0
@@ -373,7 +373,11 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
     due = [app for app in waiting.gangs if app.gang.may_gather_from <= now]
     spent = bool(due) and budget.spent(now)
     if spent:
-        told = set() if budget.spent(now, told=True) else {a for a in due if a.gang.is_told}
+        told = (
+            set()
+            if budget.spent(now, told=True)
+            else {a for a in due if predictions.is_told(a.gang)}
+        )
         for app in due:
             if app not in told:
                 _refuse(kernel, app)
@@ -404,7 +408,7 @@ def _refuse(kernel: Kernel, app: Application) -> None:
     if not app.gang.refused and _is_candidate(app):
         app.gang.refused = True
         budget.counts[REFUSED] += 1
-    again = budget.again(kernel.now, app.gang.is_told)
+    again = budget.again(kernel.now, predictions.is_told(app.gang))
     if budget.timer is None or budget.timer.when > again:
         if budget.timer is not None:
             budget.timer.cancel()
@@ -417,7 +421,7 @@ def _protect(kernel: Kernel, app: Application, plan: PlannedStart) -> None:
     partition.waiting.protected = app
     own.refused = False
     partition.gather_budget.counts[BEGUN] += 1
-    own.missing_before, own.start_before = plan.missing, plan.start
+    own.start_before = plan.start
     kernel.fire(GANG, own, gang_fsm.GATHER)
     planned_start.apply(kernel, partition, plan)
     partition.rm.observer.gang_gathers(app)
@@ -513,9 +517,9 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     replan(kernel, own.partition)
     if own.state in gang_fsm.KEEPS_NODES:
-        spent = own.partition.gather_budget.spent(kernel.now, own.is_told)
+        spent = own.partition.gather_budget.spent(kernel.now, predictions.is_told(own))
         why = _SPENT if spent else quota_plans.NO_PROGRESS
         kernel.fire(GANG, own, gang_fsm.ABANDON, reason=why)
         plan = own.partition.node_index.planned
         if plan is not None:  # where it goes on, for the next time
-            own.missing_before, own.start_before = plan.missing, plan.start
+            own.start_before = plan.start

@@ -1,7 +1,7 @@
 """Preemption of what overran on the nodes of a planned start (``gang.gather.preempt: overrun``, Q9).
 
 An allocation that is placed on such a node because it is expected to end before the start is lent it, which the budget
-remembers (``GatherBudget.lent``). If it runs for a minute longer than expected, it is preempted as soon as a new plan
+remembers (``gang.Lent``). If it runs for a minute longer than expected, it is preempted as soon as a new plan
 shows that the gang could start without it. The rules are those of preemption for a gang, except that the gang needs no
 guarantee and that its own queue may lose allocations as well. No queue falls below its guarantee. See D355.
 """
@@ -36,7 +36,7 @@ def preempt(kernel: Kernel, app: Application) -> PlannedStart | None:
     partition, own, members = app.partition, app.gang, app.gang.members
     if not app.queue.properties.gang_gather_preempt or own.preempted or not members:
         return None
-    late = partition.gather_budget.overran(kernel.now)
+    late = partition.lent.overran(kernel.now)
     if not late or not partition.config.preemption_enabled:
         return None
     if not all(ask.terms.allow_preempt_other for group in members for ask in group.asks.values()):

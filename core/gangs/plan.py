@@ -56,6 +56,8 @@ _MOST_REFUSED: Final = 16
 _MOST_REFUSED_EACH: Final = 256
 #: without a topology, so many further questions find out whether asks that are placed could go elsewhere for others
 _MOST_QUESTIONS: Final = 256
+#: of the nodes for a gang, twice as many as it has members and these are looked at first
+_FEW: Final = 16
 
 
 class Lack(NamedTuple):
@@ -402,12 +404,14 @@ class _Attempt:
     """One plan in the making that charges nothing: the free amounts of a node are reduced member by
     member, and are put back at the end."""
 
-    __slots__ = ("_own", "_partition", "_places", "_predicate", "_taken")
+    __slots__ = ("_few", "_own", "_partition", "_places", "_predicate", "_taken")
 
     def __init__(self, partition: Partition, own: list[Node], predicate: Any) -> None:
         self._partition = partition
         self._own = dict.fromkeys(own)
         self._predicate = predicate
+        #: only the first nodes are candidates
+        self._few = False
         self._places: list[Place] = []
         #: what each node that the plan uses had free at the beginning, and beside a planned start
         self._taken: dict[Node, tuple[list[int], list[int] | None]] = {}
@@ -460,15 +464,25 @@ class _Attempt:
 
     def _place_accepted(self, predicate: Any, shape: Shape, asks: list[Ask]) -> int:
         """As ``_place``, each ask on the best node that the predicates accept for it."""
-        candidates = self._candidates(shape, len(self._partition.node_index.nodes))
-        candidates.sort()
+        nodes = len(self._partition.node_index.nodes)
+        plain = not self._own and _is_plain(shape, self._partition)
+        few = 2 * len(asks) + _FEW
+        # where answers may be pending, all nodes are asked about together
+        self._few = plain and few < nodes and not hasattr(predicate, "awaits")
+        candidates = sorted(self._candidates(shape, few if self._few else nodes))
         spots = _Spots(predicate, shape, candidates, len(self._places))
         return sum([not (self._put(spots, ask) or self._displace(spots, ask)) for ask in asks])
 
     def _put(self, spots: _Spots, ask: Ask) -> bool:
         """Place the ask on the best node that accepts it, if there is one."""
         shape, candidates = spots.shape, spots.candidates
-        at = _first_accepted(spots.predicate, ask, candidates, self._partition.node_index)
+        index = self._partition.node_index
+        at = _first_accepted(spots.predicate, ask, candidates, index)
+        # a node that has not changed is the last one of those that were looked at, or before it
+        if self._few and (at < 0 or all(each[2] in self._taken for each in candidates[at:])):
+            candidates[:] = sorted(self._candidates(shape, len(index.nodes)))
+            self._few = False
+            at = _first_accepted(spots.predicate, ask, candidates, index)
         if at < 0:
             return False
         candidate = candidates.pop(at)

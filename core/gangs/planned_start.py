@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from quadriga.base.times import SECOND
+from quadriga.base.times import FOREVER, SECOND
 from quadriga.core.gangs.plan import fit_in
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import PlannedStart
-from quadriga.core.model.run_times import end_of
-from quadriga.core.model.waiting import FOREVER
 from quadriga.core.ordering.room import room_for
 from quadriga.core.preemption.shortfall import add_to
 from quadriga.core.steps import reservation
@@ -75,7 +74,7 @@ def find(
                 continue
             expected = known.get(allocation)
             if expected is None or expected.time <= now:
-                expected = end_of(allocation, now)
+                expected = predictions.planned_end(allocation, now)
                 if expected is None:
                     continue
             ends[allocation] = expected
@@ -108,7 +107,7 @@ def find(
         beside = zip(free[node], needs[node], strict=True)
         plan.beside[node] = [amount - need for amount, need in beside]
     if app.queue.properties.gang_gather_preempt:
-        plan.late_from = partition.gather_budget.next_overrun(now)
+        plan.late_from = partition.lent.next_overrun(now)
     if before is not None and before.app is app:
         plan.promised = before.promised
     return plan
@@ -231,8 +230,8 @@ def apply(kernel: Kernel, partition: Partition, plan: PlannedStart | None) -> No
     needs = plan.needs if plan is not None else {}
     gone = [node for node in before.needs if node not in needs] if before is not None else []
     if plan is None:
-        for lent in list(budget.lent):
-            budget.returned(lent, kernel.now)
+        for each in list(partition.lent.runtimes):
+            partition.lent.returned(each, kernel.now)
     for node in gone:
         budget.drop(node)
         node.beside = None

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
-from quadriga.core.model.failed_preemptions import RETRY, FailedGangPreemption
-from quadriga.core.model.gang import NODES, QUOTA
+from quadriga.core.model.failed_preemptions import RETRY
+from quadriga.core.model.gang import NODES, QUOTA, FailedGangPreemption
 from quadriga.core.preemption import for_gang, preemption_queue
 from quadriga.core.preemption.guaranteed import remember
 from quadriga.core.runtime.remote_predicates import AnswerPending
@@ -57,7 +57,9 @@ def preempt(kernel: Kernel, app: Application) -> bool:
         return False
     if isinstance(found, str):
         if found != for_gang.NOT_YET:
-            remember(FailedGangPreemption(app, members[0].shape, 0, kernel.now, found))
+            remember(
+                app.partition, FailedGangPreemption(app, members[0].shape, 0, kernel.now, found)
+            )
         return False
     carry_out(kernel, app, members, found, "preempted, to run all members of its gang")
     return True

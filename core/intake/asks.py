@@ -11,7 +11,7 @@ from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
 from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import EXPECTED_RUNTIME, RUNTIME_BOUND, run_time, tag
-from quadriga.core.model import accounting
+from quadriga.core.model import accounting, predictions
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.gang import PLACEHOLDERS
@@ -229,7 +229,7 @@ def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Te
     waiting = app.partition.waiting
     if not runtime and (waiting.gangs or waiting.quota_plans):
         # it may be lent what is kept for one of them (Q9)
-        expected = app.partition.run_times.of_terms(app, terms, task_group)
+        expected = predictions.run_time_by_terms(app, terms, task_group)
         runtime = expected.time if expected is not None else 0
     runtime = _rounded(runtime) if runtime else 0
     kinds, priority = app.partition.kinds, message.priority

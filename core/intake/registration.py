@@ -28,11 +28,7 @@ from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import queue_tree, reservation
 from quadriga.core.steps.waiting import WaitingAsks
-from quadriga.si import (
-    RegisterResourceManagerRequest,
-    RequestError,
-    UpdateConfigurationRequest,
-)
+from quadriga.si import RegisterResourceManagerRequest, RequestError, UpdateConfigurationRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -354,7 +354,7 @@ def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
     if lands:
         app.allocations[real.uuid] = real
     app.rank = None
-    if placeholder in (lent := app.partition.gather_budget.lent):
+    if placeholder in (lent := app.partition.lent.runtimes):
         lent[real] = lent.pop(placeholder)
     if held != real.vector:
         _refund_quota(app, minus(held, real.vector))

@@ -1,26 +1,35 @@
-"""An application: its asks, its allocations, its accounting."""
+"""An application: its asks, its allocations, its accounting; and the record that replaces it after its end (D85)."""
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.texts import shortened
 from quadriga.core.model.gang import Gang
+from quadriga.core.model.history import ResourceHistory
 from quadriga.core.resources.demand import EVERY_BIT, Key, Level
 from quadriga.core.resources.vectors import Totals, Vector, covers, exact_share, plus
 from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
-    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.allocation import Allocation, Reservation
     from quadriga.core.model.ask import Ask, AskGroup, AskKind
+    from quadriga.core.model.history import ApplicationSummary, Usage
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.timer import Timer
-    from quadriga.core.model.usage import ApplicationSummary, Usage
+
+#: bytes of the record of an ended application besides its texts: the object, its timer, its table entries
+_FIXED: Final = 800
+
+_NOTHING: Final = b""
+
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Application(Level):
@@ -423,3 +432,123 @@ class Application(Level):
             return first
         late = (group for group in self.groups.values() if group.demand & feasible)
         return min(late, key=lambda group: group.key_for(feasible))
+
+
+class EndedApplication:
+    """An application after its end, with what REST, pages and stories show, in few bytes.
+
+    It replaces the ``Application`` in the same lifecycle until it expires. Details that only a view of
+    this one application shows are packed into one text.
+    """
+
+    __slots__ = (
+        "app_id",
+        "entries",
+        "finished",
+        "packed",
+        "partition",
+        "preempted",
+        "queue_path",
+        "reason",
+        "rejected_message",
+        "seq",
+        "size",
+        "state",
+        "submitted",
+        "user",
+    )
+
+    def __init__(
+        self,
+        app_id: str,
+        partition: Partition,
+        queue: Queue,
+        seq: int,
+        submitted: int,
+        user: str,
+    ) -> None:
+        self.app_id = shortened(app_id)
+        self.partition = partition
+        self.queue_path = queue.path
+        self.seq = seq
+        #: instants of submission and end (ns)
+        self.submitted = submitted
+        self.finished = 0
+        self.state: application_fsm.State = application_fsm.NEW
+        self.entries = 0
+        self.user = shortened(user)
+        self.rejected_message = ""
+        #: why it ended, if the trigger had a reason
+        self.reason = ""
+        #: number of its allocations that were preempted
+        self.preempted = 0
+        self.packed = _NOTHING
+        #: bytes as ``Shelf`` counts them
+        self.size = _FIXED
+
+    @property
+    def key(self) -> str:
+        return self.app_id
+
+    def pack(self, remains: dict[str, Any]) -> None:
+        """Pack the details that have no attribute, and compute the size."""
+        self.packed = _encode(remains).encode()
+        texts = (self.app_id, self.user, self.queue_path, self.rejected_message)
+        self.size = _FIXED + len(self.packed) + sum(map(_bytes_of, texts))
+
+    def forget(self) -> None:
+        """Drop the texts of an expired application; the journal needs only its id."""
+        self.packed = _NOTHING
+        self.rejected_message = ""
+
+    @property
+    def remains(self) -> dict[str, Any]:
+        """The packed details."""
+        return json.loads(self.packed) if self.packed else {}
+
+    # -- attributes of an application that has not ended ------------------------------------------------
+
+    @property
+    def allocated(self) -> Totals:
+        return []
+
+    @property
+    def asks(self) -> dict[str, Ask]:
+        return {}
+
+    @property
+    def allocations(self) -> dict[str, Allocation]:
+        return {}
+
+    @property
+    def placeholders(self) -> dict[str, Allocation]:
+        return {}
+
+    @property
+    def start_time(self) -> int:
+        """Instant (ns) at which it first ran; 0: never."""
+        return self.remains.get("started", 0)  # type: ignore[no-any-return]
+
+    @property
+    def history(self) -> list[tuple[int, str]]:
+        """Instant (ns) and name of the states that it entered, in order."""
+        return [(when, state) for when, state in self.remains.get("history", ())]
+
+    @property
+    def groups_of_user(self) -> tuple[str, ...]:
+        return tuple(self.remains.get("groups", ()))
+
+    @property
+    def queue_asked(self) -> str:
+        """The queue that the request named."""
+        return self.remains.get("queueAsked", "")  # type: ignore[no-any-return]
+
+    @property
+    def account(self) -> ResourceHistory:
+        """Its usage over time (2.18)."""
+        return ResourceHistory(*self.remains.get("usage", ({}, {}, {})))
+
+
+def _bytes_of(text: str) -> int:
+    """An upper bound of the bytes of a text, the same in every build of Python."""
+    return len(text) if text.isascii() else 4 * len(text)

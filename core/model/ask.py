@@ -1,10 +1,11 @@
-"""An ask, its kind, and the group of asks of one kind in which it waits."""
+"""An ask, its kind, the group of asks of one kind in which it waits, and the queue of those that may preempt."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.resources.shapes import REPLACE, START_GANG, Requirements, Shape
@@ -14,7 +15,6 @@ from quadriga.fsm.lifecycles import ask as ask_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.failed_preemptions import PreemptionQueue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.demand import Key
     from quadriga.core.resources.locality import Locality
@@ -391,3 +391,71 @@ class AskGroup:
         if bits & shape.preempt and self.preemption_queue is not None:
             firsts.append(self.preemption_queue.first_seq(self))
         return (-self.kind.priority, min(firsts))
+
+
+class PreemptionQueue:
+    """The asks of one group that may preempt now (by arrival) or later (by instant).
+
+    Asks that have left the group or have another instant now are dropped when they surface.
+    """
+
+    __slots__ = ("_later", "_ready", "timer")
+
+    def __init__(self) -> None:
+        self._later: list[tuple[int, int, Ask]] = []
+        self._ready: list[tuple[int, Ask]] = []
+        #: fires when the first of the later asks may preempt
+        self.timer: Timer | None = None
+
+    def add(self, ask: Ask, when: int, now: int) -> None:
+        """The ask may preempt from the instant ``when`` on (ns)."""
+        if when <= now:
+            heappush(self._ready, (ask.seq, ask))
+        else:
+            heappush(self._later, (when, ask.seq, ask))
+
+    def first_seq(self, group: AskGroup) -> int:
+        """The sequence number of the first ask that may preempt, or that of the group's last ask."""
+        while self._ready:
+            seq, ask = self._ready[0]
+            if ask.group is group and not ask.preempted:
+                return seq
+            self._drop(group)
+        return next(reversed(group.asks))
+
+    def first_due(self, group: AskGroup, now: int) -> Ask | None:
+        """The first ask that may preempt now."""
+        later, ready = self._later, self._ready
+        while later and later[0][0] <= now:
+            _, seq, ask = heappop(later)
+            heappush(ready, (seq, ask))
+        while ready:
+            ask = ready[0][1]
+            if ask.group is group and not ask.preempted and ask.preempt_from <= now:
+                return ask
+            self._drop(group)
+        return None
+
+    def next_due(self, group: AskGroup) -> int | None:
+        """The instant (ns) from which the next of the later asks may preempt."""
+        later = self._later
+        while later:
+            when, _, ask = later[0]
+            if ask.group is group and not ask.preempted:
+                return when
+            heappop(later)
+            if ask.preemption_queue is self and ask.group is not group:
+                ask.preemption_queue = None
+        return None
+
+    def _drop(self, group: AskGroup) -> None:
+        """Drop the first of the ready asks: it left the group, or its instant changed."""
+        _, ask = heappop(self._ready)
+        if ask.preemption_queue is self and ask.group is not group:
+            ask.preemption_queue = None  # it enters again when it returns to a group
+
+    def cancel_timer(self) -> None:
+        """Cancel the timer, if one runs."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None

@@ -1,4 +1,4 @@
-"""Preemption attempts that found no victims, and the asks that may preempt next, as data.
+"""Preemption attempts that found no victims, as data.
 
 A failed attempt of one ask counts for every ask of its leaf with the same shape. The leaf stops
 announcing that these asks may preempt until a retry makes sense, as ``preemption.failed_preemptions``
@@ -7,22 +7,28 @@ decides. A gang that is placed in one step preempts as a whole, and a failed att
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
-from quadriga.core.model.gang import NODES, QUOTA
 from quadriga.core.resources.demand import EVERY_BIT
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask, AskGroup
-    from quadriga.core.model.queue import Queue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.shapes import Shape
 
 #: shortest time between two preemption attempts (ns)
 RETRY: Final = 15 * SECOND
+
+
+class HasRetries(Protocol):
+    """A leaf: what it announces, and the attempts that it repeats when it gets resources back."""
+
+    blocked: int
+    above_guarantee: dict[FailedPreemption, None]
+
+    def block(self, bits: int) -> None: ...
+
+    def unblock(self, bits: int) -> None: ...
 
 
 class FailedPreemption:
@@ -34,7 +40,7 @@ class FailedPreemption:
 
     __slots__ = ("leaf", "priority", "shape", "since", "why")
 
-    def __init__(self, leaf: Queue, shape: Shape, priority: int, since: int, why: str) -> None:
+    def __init__(self, leaf: HasRetries, shape: Shape, priority: int, since: int, why: str) -> None:
         self.leaf = leaf
         self.shape = shape
         self.priority = priority
@@ -47,7 +53,7 @@ class FailedPreemption:
         return self.since + RETRY
 
     @property
-    def key(self) -> tuple[Queue, Shape | Application]:
+    def key(self) -> tuple[HasRetries, object]:
         """What the attempt counts for."""
         return self.leaf, self.shape
 
@@ -59,30 +65,6 @@ class FailedPreemption:
         """The leaf announces it again."""
         if self.leaf.blocked != EVERY_BIT:
             self.leaf.unblock(self.shape.preempt)
-
-
-class FailedGangPreemption(FailedPreemption):
-    """An attempt that found no victims for all members of a gang. ``shape`` is that of one of them."""
-
-    __slots__ = ("app",)
-
-    def __init__(self, app: Application, shape: Shape, priority: int, since: int, why: str) -> None:
-        super().__init__(app.queue, shape, priority, since, why)
-        self.app = app
-
-    @property
-    def key(self) -> tuple[Queue, Shape | Application]:
-        return self.leaf, self.app
-
-    def hold(self) -> None:
-        """The gang is not tried again because of this."""
-        self.app.gang.failed_preemption = self
-
-    def let_go(self) -> None:
-        """Try the gang again if it still waits for what victims may free."""
-        self.app.gang.failed_preemption = None
-        if self.app.gang.lacks in (NODES, QUOTA):
-            self.app.gang.try_again()
 
 
 class FailedPreemptions:
@@ -102,7 +84,7 @@ class FailedPreemptions:
 
     def __init__(self) -> None:
         #: by leaf, and the shape of the asks or the gang that the attempt counts for
-        self.by_shape: dict[tuple[Queue, Shape | Application], FailedPreemption] = {}
+        self.by_shape: dict[tuple[HasRetries, object], FailedPreemption] = {}
         #: attempts that are repeated at ``retry_at``, because their condition has occurred
         self.retriable: dict[FailedPreemption, None] = {}
         #: the earliest ``retry_at`` among these (ns)
@@ -114,13 +96,13 @@ class FailedPreemptions:
         self._until_change: dict[FailedPreemption, None] = {}
         self._version = 0
         #: the number of gangs for which victims were searched, by leaf, at the instant ``tried_at`` (ns)
-        self.gangs_tried: dict[Queue, int] = {}
+        self.gangs_tried: dict[HasRetries, int] = {}
         self.tried_at = -1
         #: what may be evicted, for the preemption for guarantees (``preemption.known_candidates``); ``None``
         #: between two calls of the scheduler, and when a node's reservation was cancelled
         self.candidates: object = None
 
-    def count_gang(self, leaf: Queue, now: int) -> int:
+    def count_gang(self, leaf: HasRetries, now: int) -> int:
         """Count a search for victims for a gang of the leaf; return the number of those at this instant."""
         if self.tried_at != now:
             self.tried_at = now
@@ -181,71 +163,3 @@ class FailedPreemptions:
         """Remove the attempts of a shape that no ask has any more."""
         for failed in [each for key, each in self.by_shape.items() if key[1] is shape]:
             self.remove(failed)
-
-
-class PreemptionQueue:
-    """The asks of one group that may preempt now (by arrival) or later (by instant).
-
-    Asks that have left the group or have another instant now are dropped when they surface.
-    """
-
-    __slots__ = ("_later", "_ready", "timer")
-
-    def __init__(self) -> None:
-        self._later: list[tuple[int, int, Ask]] = []
-        self._ready: list[tuple[int, Ask]] = []
-        #: fires when the first of the later asks may preempt
-        self.timer: Timer | None = None
-
-    def add(self, ask: Ask, when: int, now: int) -> None:
-        """The ask may preempt from the instant ``when`` on (ns)."""
-        if when <= now:
-            heappush(self._ready, (ask.seq, ask))
-        else:
-            heappush(self._later, (when, ask.seq, ask))
-
-    def first_seq(self, group: AskGroup) -> int:
-        """The sequence number of the first ask that may preempt, or that of the group's last ask."""
-        while self._ready:
-            seq, ask = self._ready[0]
-            if ask.group is group and not ask.preempted:
-                return seq
-            self._drop(group)
-        return next(reversed(group.asks))
-
-    def first_due(self, group: AskGroup, now: int) -> Ask | None:
-        """The first ask that may preempt now."""
-        later, ready = self._later, self._ready
-        while later and later[0][0] <= now:
-            _, seq, ask = heappop(later)
-            heappush(ready, (seq, ask))
-        while ready:
-            ask = ready[0][1]
-            if ask.group is group and not ask.preempted and ask.preempt_from <= now:
-                return ask
-            self._drop(group)
-        return None
-
-    def next_due(self, group: AskGroup) -> int | None:
-        """The instant (ns) from which the next of the later asks may preempt."""
-        later = self._later
-        while later:
-            when, _, ask = later[0]
-            if ask.group is group and not ask.preempted:
-                return when
-            heappop(later)
-            if ask.preemption_queue is self and ask.group is not group:
-                ask.preemption_queue = None
-        return None
-
-    def _drop(self, group: AskGroup) -> None:
-        """Drop the first of the ready asks: it left the group, or its instant changed."""
-        _, ask = heappop(self._ready)
-        if ask.preemption_queue is self and ask.group is not group:
-            ask.preemption_queue = None  # it enters again when it returns to a group
-
-    def cancel_timer(self) -> None:
-        """Cancel the timer, if one runs."""
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None

@@ -6,10 +6,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quadriga.base.times import SECOND, spelled
+from quadriga.base.times import FOREVER, SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
+from quadriga.core.model.failed_preemptions import FailedPreemption
+from quadriga.core.model.gather_budget import LENT, OVERRAN
 from quadriga.core.model.run_times import GIVEN
-from quadriga.core.model.waiting import FOREVER
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
-    from quadriga.core.model.failed_preemptions import FailedGangPreemption
+    from quadriga.core.model.failed_preemptions import HasRetries
     from quadriga.core.model.node import Node
     from quadriga.core.model.run_times import Expected
     from quadriga.core.model.timer import Timer
@@ -125,6 +126,8 @@ def some(names: Sequence[str]) -> str:
 
 #: how often the budget of a gang that never gives up before is looked at (ns)
 _PATIENCE: Final = 600 * SECOND
+#: what was lent nodes may run for this time (ns) longer than expected
+_GRACE: Final = 60 * SECOND
 #: what has no planned start, or gave up one, is not protected again for at least this time (ns)
 REST: Final = 600 * SECOND
 
@@ -228,7 +231,7 @@ class PlannedStart:
             said += f", which {some(users)} use until then"
         by = ", ".join(f"{number} {source}" for source, number in sorted(self.sources.items()))
         said += f" (expected ends: {by})" if by else ""
-        if late := len(self.app.partition.gather_budget.overran(now)):
+        if late := len(self.app.partition.lent.overran(now)):
             said += f", {late} of those that were lent its nodes {'has' if late == 1 else 'have'} overrun"
             if self.app.queue.properties.gang_gather_preempt:
                 said += f" and {'is' if late == 1 else 'are'} preempted when it could start then"
@@ -251,7 +254,7 @@ class PlannedStart:
             and group is not None
             and self.lends(group.shape, now)
         ):
-            self.app.partition.gather_budget.lend(allocation, group.shape.runtime)
+            self.app.partition.lent.add(allocation, group.shape.runtime)
 
     def took(self, node: Node, shape: Shape | None, now: int) -> None:
         """An allocation of the shape was placed on a node of the plan; without a shape the node has changed."""
@@ -263,6 +266,63 @@ class PlannedStart:
                 beside[at] -= value
                 self.stale = self.stale or beside[at] < 0  # it requires the node
             give(beside, choose(shape.shares, beside), -1)
+
+
+class Lent:
+    """The allocations that were placed on nodes of the planned start because they are expected to end before (Q9)."""
+
+    __slots__ = ("counts", "runtimes")
+
+    def __init__(self, counts: Counter[str]) -> None:
+        #: how often allocations did each of `gather_budget.LENDING`; the budget counts there as well
+        self.counts = counts
+        #: for how long (ns) each is expected to run
+        self.runtimes: dict[Allocation, int] = {}
+
+    def add(self, allocation: Allocation, runtime: int) -> None:
+        """The allocation was placed on a node of the planned start as it is expected to run for this time (ns)."""
+        self.runtimes[allocation] = runtime
+        self.counts[LENT] += 1
+
+    def overran(self, now: int) -> list[Allocation]:
+        """The allocations that run for a minute longer than what they were lent their nodes for."""
+        return [each for each, late in self._late().items() if late <= now]
+
+    def next_overrun(self, now: int) -> int:
+        """The first instant (ns) after ``now`` at which more has overrun."""
+        return min((late for late in self._late().values() if late > now), default=FOREVER)
+
+    def _late(self) -> dict[Allocation, int]:
+        """From when (ns) each has overrun."""
+        return {each: each.created + time + _GRACE for each, time in self.runtimes.items()}
+
+    def returned(self, allocation: Allocation, now: int) -> None:
+        """The allocation, which was lent its node, has ended, or the start is planned no longer."""
+        self.counts[OVERRAN] += now >= allocation.created + self.runtimes.pop(allocation) + _GRACE
+
+
+class FailedGangPreemption(FailedPreemption):
+    """An attempt that found no victims for all members of a gang. ``shape`` is that of one of them."""
+
+    __slots__ = ("app",)
+
+    def __init__(self, app: Application, shape: Shape, priority: int, since: int, why: str) -> None:
+        super().__init__(app.queue, shape, priority, since, why)
+        self.app = app
+
+    @property
+    def key(self) -> tuple[HasRetries, object]:
+        return self.leaf, self.app
+
+    def hold(self) -> None:
+        """The gang is not tried again because of this."""
+        self.app.gang.failed_preemption = self
+
+    def let_go(self) -> None:
+        """Try the gang again if it still waits for what victims may free."""
+        self.app.gang.failed_preemption = None
+        if self.app.gang.lacks in (NODES, QUOTA):
+            self.app.gang.try_again()
 
 
 class Gang:
@@ -281,7 +341,6 @@ class Gang:
         "local",
         "lost",
         "missing",
-        "missing_before",
         "start_before",
         "outstanding",
         "over",
@@ -361,8 +420,7 @@ class Gang:
         self.shortage = ""
         #: the gangs with which it waits for room
         self.line: Line | None = None
-        #: the number missing and the planned start (ns) when its patience timer started
-        self.missing_before = 0
+        #: the planned start (ns) when its patience timer started
         self.start_before = 0
         #: instant (ns) since which it lacks nodes or asks; -1: it does not
         self.waiting_since = -1
@@ -513,16 +571,6 @@ class Gang:
             and group.kind.placeholder is not self.over
             and not (self.timed_out and group.head.terms.originator)
         ]
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the run time of each member is told, and its planned start, if it has one, depends on told ends
-        alone."""
-        plan = self.partition.node_index.planned
-        if plan is not None and plan.app is self.application and not plan.is_told:
-            return False
-        expected = map(self.partition.run_times.of, [group.head for group in self.members])
-        return all(each is not None and each.source in GIVEN for each in expected)
 
     @property
     def has_all_asks(self) -> bool:

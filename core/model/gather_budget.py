@@ -6,22 +6,16 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import HOUR, SECOND
-from quadriga.core.model.reservation import WHOLE
-from quadriga.core.model.waiting import FOREVER
+from quadriga.core.config.properties import WHOLE
 
 if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.node import Node
-    from quadriga.core.model.partition import Partition
+    from quadriga.core.config import Properties
     from quadriga.core.model.timer import Timer
-    from quadriga.core.resources.vectors import Totals
+    from quadriga.core.resources.vectors import Registry, Totals
 
 #: what was charged longer ago is forgotten (ns), and the parts in which it is forgotten
 WINDOW: Final = 7 * 86_400 * SECOND
 _PART: Final = WINDOW // 42
-
-#: an allocation that has run this long (ns), and twice as long as any that has ended, has no end
-_MAY_BE_ENDLESS: Final = 86_400 * SECOND
 
 #: it is this many times as large for a gang that tells its run time, if told ends alone decide when it starts
 _TOLD_TIMES: Final = 4
@@ -40,14 +34,35 @@ LENT: Final = "lent"
 OVERRAN: Final = "overran"
 PREEMPTED: Final = "preempted"
 LENDING: Final = (LENT, OVERRAN, PREEMPTED)
-#: what was lent nodes may run for this time (ns) longer than expected
-_GRACE: Final = 60 * SECOND
 
 
 class HasNow(Protocol):
     """What knows the time of the scheduler (ns)."""
 
     now: int
+
+
+class HasAvailable(Protocol):
+    """A node: what it has free, by type."""
+
+    available: Totals
+
+
+class HasAllocated(Protocol):
+    """Root: what is allocated, by type, and the size of the budget."""
+
+    allocated: Totals
+    properties: Properties
+
+
+class HasCapacity(Protocol):
+    """A partition: the sum of what its nodes have, by type, and its root."""
+
+    capacity: Totals
+    registry: Registry
+
+    @property
+    def root(self) -> HasAllocated: ...
 
 
 class GatherBudget:
@@ -78,20 +93,19 @@ class GatherBudget:
         "_whole",
         "counts",
         "is_spent",
-        "lent",
         "longest_run",
         "refused",
         "timer",
     )
 
-    def __init__(self, partition: Partition, counts: Counter[str] | None = None) -> None:
+    def __init__(self, partition: HasCapacity, counts: Counter[str] | None = None) -> None:
         """With ``counts``, which it shares with others, it is the budget of a quota or a limit (Q12)."""
         self._partition = partition
         self._whole = "cluster" if counts is None else "quota"
         self._time: HasNow | None = None
         #: what each node had idle of what is kept there when it last changed, and the sum by type
-        self._kept: dict[Node, tuple[int, ...]] = {}
-        self._needs: dict[Node, Totals] = {}
+        self._kept: dict[HasAvailable, tuple[int, ...]] = {}
+        self._needs: dict[HasAvailable, Totals] = {}
         self._idle: list[int] = []
         #: millionths of the partition that are charged since an instant (ns)
         self._rate = 0
@@ -105,9 +119,6 @@ class GatherBudget:
         self.counts: Counter[str] = Counter() if counts is None else counts
         #: the key of the application whose start at a quota was refused last, as it was spent
         self.refused = ""
-        #: what runs on nodes of the planned start as it was expected to end before, and for how long (ns) it was
-        #: expected to run
-        self.lent: dict[Allocation, int] = {}
         #: the longest run (ns) of an allocation that has ended
         self.longest_run = 0
         #: runs while gangs wait for the budget
@@ -115,21 +126,21 @@ class GatherBudget:
 
     # -- charging ------------------------------------------------------------------------------------
 
-    def keep(self, node: Node, amounts: Totals, time: HasNow) -> None:
+    def keep(self, node: HasAvailable, amounts: Totals, time: HasNow) -> None:
         """These amounts of the node are kept for the protected gang from now on."""
         self._time = time
         self._needs[node] = amounts
         self._kept.setdefault(node, ())
         self.changed(node)
 
-    def drop(self, node: Node) -> None:
+    def drop(self, node: HasAvailable) -> None:
         """The node is no longer kept."""
         if node in self._kept:
             self._settle()
             self._count(self._kept.pop(node), ())
             self._rate = self._charged()
 
-    def changed(self, node: Node) -> None:
+    def changed(self, node: HasAvailable) -> None:
         """What a node has free has changed."""
         before = self._kept.get(node)
         if before is None:
@@ -243,45 +254,3 @@ class GatherBudget:
     def _open(self) -> int:
         """What is not charged yet."""
         return self._rate * max(0, self._now - self._since)
-
-    # -- what is lent --------------------------------------------------------------------------------
-
-    def lend(self, allocation: Allocation, runtime: int) -> None:
-        """The allocation was placed on a node of the planned start as it is expected to run for this time (ns)."""
-        self.lent[allocation] = runtime
-        self.counts[LENT] += 1
-
-    def overran(self, now: int) -> list[Allocation]:
-        """The allocations that run for a minute longer than what they were lent their nodes for."""
-        return [each for each, late in self._late().items() if late <= now]
-
-    def next_overrun(self, now: int) -> int:
-        """The first instant (ns) after ``now`` at which more has overrun."""
-        return min((late for late in self._late().values() if late > now), default=FOREVER)
-
-    def _late(self) -> dict[Allocation, int]:
-        """From when (ns) what is lent a node has overrun."""
-        return {each: each.created + runtime + _GRACE for each, runtime in self.lent.items()}
-
-    def returned(self, allocation: Allocation, now: int) -> None:
-        """The allocation, which was lent its node, has ended, or the start is planned no longer."""
-        self.counts[OVERRAN] += now >= allocation.created + self.lent.pop(allocation) + _GRACE
-
-    # -- what has no end -----------------------------------------------------------------------------
-
-    def ended(self, allocation: Allocation, now: int) -> None:
-        """A member or a single pod has ended: others may run as long."""
-        self.longest_run = max(self.longest_run, now - allocation.created)
-
-    def is_endless(self, allocation: Allocation, now: int) -> bool:
-        """Whether the allocation is not expected to end in time for a gang.
-
-        It is if it is told to run for longer than the window, or, without being told, has run for a day
-        and for twice as long as any that has ended.
-        """
-        terms, app = allocation.ask.terms, allocation.ask.app
-        age = now - allocation.created
-        told = terms.expected_runtime or app.expected_runtime or terms.run_limit
-        if told >= age:
-            return told - age > WINDOW
-        return age > max(_MAY_BE_ENDLESS, 2 * self.longest_run)

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from quadriga.core.config import PartitionConfig
-    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.allocation import Allocation, Reservation
     from quadriga.core.model.application import Application
     from quadriga.core.model.gang import PlannedStart, RoomWanted
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape, Shapes
     from quadriga.core.resources.vectors import Registry
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig
+from quadriga.core.model.allocation import Reservation, ReservationBounds
 from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
+from quadriga.core.model.gang import Lent
 from quadriga.core.model.gather_budget import GatherBudget
 from quadriga.core.model.node import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
-from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.run_times import RunTimes
 from quadriga.core.model.serials import Serials
 from quadriga.core.resources.levels import Levels
@@ -20,9 +21,8 @@ from quadriga.fsm.lifecycles import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, QuotaChanges
-    from quadriga.core.model.application import Application
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.node import ForeignAllocation, Node
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.timer import Timer
@@ -86,6 +86,7 @@ class Partition:
         "hints",
         "keep_users",
         "kinds",
+        "lent",
         "levels",
         "name",
         "node_index",
@@ -171,6 +172,7 @@ class Partition:
         self.run_times = RunTimes()
         #: what may be kept idle for gangs (Q10)
         self.gather_budget = GatherBudget(self)
+        self.lent = Lent(self.gather_budget.counts)
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
         self.hints = Hints()

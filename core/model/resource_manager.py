@@ -1,17 +1,69 @@
-"""A resource manager: its registration, its settings, its partitions."""
+"""A resource manager: its registration, its settings, its partitions, its ended applications."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.ended import Shelf
 from quadriga.core.model.observer import Observer
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quadriga.core.model.application import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.serials import Serials
+
+
+class Shelf:
+    """Ended applications of one resource manager, oldest first, bounded in number and bytes.
+
+    Each final state has one duration, so the next application to expire in a state is the one that
+    ended first.
+    """
+
+    __slots__ = ("_lanes", "bytes", "count")
+
+    def __init__(self, states: Iterable[str]) -> None:
+        self._lanes: dict[str, deque[EndedApplication]] = {state: deque() for state in states}
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, app: EndedApplication) -> None:
+        self._lanes[app.state].append(app)
+        self.count += 1
+        self.bytes += app.size
+
+    def take_over(self, most: int | None, most_bytes: int | None) -> list[EndedApplication]:
+        """Remove and return the applications beyond these bounds, oldest first."""
+        removed = []
+        while self.count and (
+            (most is not None and self.count > most)
+            or (most_bytes is not None and self.bytes > most_bytes)
+        ):
+            heads = [lane for lane in self._lanes.values() if lane]
+            oldest = min(heads, key=lambda lane: (lane[0].finished, lane[0].seq))
+            removed.append(self._take(oldest))
+        return removed
+
+    def discard(self, app: EndedApplication) -> None:
+        """Remove an expired application, if it is still here."""
+        for lane in self._lanes.values():
+            if lane and lane[0] is app:
+                self._take(lane)
+
+    def counted(self) -> tuple[int, int]:
+        """Number and bytes of the applications, recounted from scratch."""
+        sizes = [app.size for lane in self._lanes.values() for app in lane]
+        return len(sizes), sum(sizes)
+
+    def _take(self, lane: deque[EndedApplication]) -> EndedApplication:
+        app = lane.popleft()
+        self.count -= 1
+        self.bytes -= app.size
+        return app
 
 
 class ResourceManager:

@@ -1,29 +1,15 @@
-"""How long allocations are expected to run (Q11). See D327."""
+"""How long allocations ran, which predicts how long others run (Q11): what is remembered, as data. See D327."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-
-from quadriga.base.times import SECOND
-from quadriga.fsm.lifecycles import allocation as allocation_fsm
-
-if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask, Terms
+from typing import Any, Final, NamedTuple
 
 #: the last run times that are remembered of each record
 _REMEMBERED: Final = 20
-#: fewer predict nothing
-_FEWEST: Final = 3
 #: at most this many records are kept; the one that was looked up longest ago is forgotten first
 _MAX_RECORDS: Final = 30_000
-#: the expected run time (ns) in a queue of which nothing is known
-_UNKNOWN: Final = 3600 * SECOND
-#: an allocation that overran, or of which nothing is known, is expected to last this long (ns) at least
-_SHORTEST_REST: Final = 60 * SECOND
 
 #: where an expected run time comes from: a tag, a time limit, the runs of the user in this queue and task group, of
 #: the user, of the queue
@@ -47,9 +33,6 @@ VERDICTS: Final = (RIGHT, SHORT, LONG)
 
 #: queue, user and task group; an empty text stands for all
 _Key = tuple[str, str, str]
-#: the records of an application and a task group, the closest first
-_Records = tuple[deque[int], ...]
-_SOURCES: Final = (BY_GROUP, BY_USER, BY_QUEUE)
 
 
 #: a record as data: queue, user, task group, run times (ns)
@@ -64,8 +47,8 @@ class Expected(NamedTuple):
 
 
 class RunTimes:
-    """The run times of ended allocations of one partition, and what they predict. The same ends in the same
-    order give the same predictions."""
+    """The run times of ended allocations of one partition. The same ends in the same order predict the same
+    (``model.predictions``)."""
 
     __slots__ = ("_records", "judges", "verdicts")
 
@@ -92,54 +75,10 @@ class RunTimes:
                 raise ValueError(f"{[path, user, group, times]!r:.200} is no record of run times")
             found[path, user, group] = times
         for key, times in found.items():
-            self._record(key).extend(times)
+            self.record(key).extend(times)
 
-    def ended(self, allocation: Allocation, now: int) -> None:
-        """A member or a single pod has ended. What was preempted or replaced tells nothing."""
-        if allocation.state not in allocation_fsm.RAN_TO_ITS_END:
-            return
-        ran, ask = now - allocation.created, allocation.ask
-        group = ask.kind.task_group
-        if self.judges and (expected := self.of(ask)) is not None:
-            self.verdicts[expected.source, _verdict(expected.time, ran)] += 1
-        for record in ask.app.run_records.get(group) or self._of(ask.app, group):
-            record.append(ran)
-
-    def of(self, ask: Ask) -> Expected | None:
-        """How long an allocation of the ask is expected to run; ``None`` if nothing is known.
-
-        It is what the ask tells, else what its application does, and never more than its time limit. Else it is the
-        smallest run time that nine in ten of the last runs did not exceed: those of the same user in the same queue
-        and task group, or else of the user, or of the queue, if there are three at least.
-        """
-        return self.of_terms(ask.app, ask.terms, ask.kind.task_group)
-
-    def of_terms(self, app: Application, terms: Terms, task_group: str) -> Expected | None:
-        """As ``of``, for an ask of the application with these terms."""
-        limit = min(terms.run_limit, terms.runtime_bound) or terms.run_limit or terms.runtime_bound
-        time, source = terms.expected_runtime or app.expected_runtime, TOLD
-        if not time and app.queue.properties.runtime_prediction:
-            records = app.run_records.get(task_group) or self._of(app, task_group)
-            for record, by in zip(records, _SOURCES, strict=True):
-                if len(record) >= _FEWEST:
-                    time, source = sorted(record)[(9 * len(record) - 1) // 10], by
-                    break
-        if limit and not 0 < time < limit:
-            return Expected(limit, LIMIT)
-        return Expected(time, source) if time else None
-
-    def _of(self, app: Application, group: str) -> _Records:
-        """The records of the application and the task group, which the application remembers."""
-        path, user = app.queue.path, app.user or "-"
-        records = (
-            self._record((path, user, group)),
-            self._record(("", user, "")),
-            self._record((path, "", "")),
-        )
-        app.run_records[group] = records
-        return records
-
-    def _record(self, key: _Key) -> deque[int]:
+    def record(self, key: _Key) -> deque[int]:
+        """The last run times (ns) of what the key names."""
         records = self._records
         record = records.pop(key, None)
         if record is None:
@@ -149,41 +88,7 @@ class RunTimes:
         records[key] = record
         return record
 
-    def end_of(self, allocation: Allocation, now: int) -> Expected | None:
-        """When the allocation is expected to end; ``None`` if nothing is known.
-
-        One that has run for longer is expected to last as long again as it has overrun, at least a minute. What is
-        expected of a placeholder is what its application tells of what replaces it.
-        """
-        expected = self.of(allocation.ask)
-        if expected is None:
-            return None
-        end = allocation.created + expected.time
-        if end <= now:
-            end = now + max(now - end, _SHORTEST_REST)
-        return Expected(end, expected.source)
-
-    def typical(self, app: Application) -> Expected:
-        """What an order takes for an application of which nothing is known: the median of the last run times of
-        its queue, of two the lower one."""
-        record = self._records.get((app.queue.path, "", ""))
-        if not record:
-            return Expected(_UNKNOWN, NOTHING)
-        return Expected(sorted(record)[(len(record) - 1) // 2], MEDIAN)
-
-
-def end_of(allocation: Allocation, now: int) -> Expected | None:
-    """When the allocation is expected to end for a plan; ``None``: never. One of which nothing is known is expected to
-    last as long again as it has run, at least a minute."""
-    partition = allocation.ask.app.partition
-    if partition.gather_budget.is_endless(allocation, now):
-        return None
-    expected = partition.run_times.end_of(allocation, now)
-    if expected is None:
-        return Expected(now + max(now - allocation.created, _SHORTEST_REST), NOTHING)
-    return expected
-
-
-def _verdict(expected: int, ran: int) -> str:
-    within = max(ran // 10, 60 * SECOND)
-    return SHORT if expected < ran - within else LONG if expected > ran + within else RIGHT
+    def median(self, path: str) -> int | None:
+        """The median (ns) of the last run times of the queue, of two the lower one; ``None`` without any."""
+        record = self._records.get((path, "", ""))
+        return sorted(record)[(len(record) - 1) // 2] if record else None

@@ -1,128 +1,46 @@
-"""The usage of applications over time, in resource quantities times whole seconds (2.18).
-
-Usage is counted when an allocation ends, by its kind and by the instance type of its node; ``live`` adds
-running allocations. A summary keeps the usage of an application that has ended.
-"""
+"""The usage of applications over time, counted when allocations end, and what is kept of an application that has ended
+(2.18, D85)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.base.texts import shortened
 from quadriga.base.times import SECOND
+from quadriga.core.model import predictions
 from quadriga.core.model.application import Application
-from quadriga.core.resources.vectors import Totals
+from quadriga.core.model.history import ApplicationSummary, ResourceHistory, Usage
 from quadriga.fsm.lifecycles.allocation import PREEMPTION
 from quadriga.si.constants import INSTANCE_TYPE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import EndedApplication
+    from quadriga.core.model.history import History, Tracked
 
 #: the instance type of a node without the attribute ``si/instance-type``
 UNKNOWN_INSTANCE: Final = "UNKNOWN"
-
-#: by instance type: totals of quantity x seconds
-Tracked = dict[str, Totals]
-
-#: by instance type: resource type to quantity x seconds (vcore in milli, memory in bytes)
-History = dict[str, dict[str, int]]
+#: at most this many states, tags, groups and task groups of an application are kept
+_MOST: Final = 100
 
 
-class Usage:
-    """The usage of one application: by real allocations, preempted allocations, placeholders."""
-
-    __slots__ = ("placeholder", "preempted", "used")
-
-    def __init__(self) -> None:
-        self.used: Tracked = {}
-        self.preempted: Tracked = {}
-        self.placeholder: Tracked = {}
-
-    def copy(self) -> Usage:
-        """An independent copy."""
-        twin = Usage()
-        twin.used = _copied(self.used)
-        twin.preempted = _copied(self.preempted)
-        twin.placeholder = _copied(self.placeholder)
-        return twin
-
-    def count(self, allocation: Allocation, now: int, reason: str | None) -> None:
-        """Count an allocation from its creation to ``now`` (ns); ``reason`` is that of its release. Parts
-        of a second are dropped, as in YuniKorn."""
-        if reason == PREEMPTION:
-            tracked = self.preempted
-        else:
-            tracked = self.placeholder if allocation.ask.kind.placeholder else self.used
-        seconds = (now - allocation.created) // SECOND
-        machine = allocation.node.attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
-        totals = tracked.setdefault(machine, [])
-        vector = allocation.vector
-        if len(totals) < len(vector):
-            totals.extend([0] * (len(vector) - len(totals)))
-        if seconds:
-            for index, value in enumerate(vector):
-                totals[index] += value * seconds
-
-
-def _copied(tracked: Tracked) -> Tracked:
-    return {machine: list(totals) for machine, totals in tracked.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceHistory:
-    """Usage with names: instance type to resource type to quantity x seconds."""
-
-    used: History
-    preempted: History
-    placeholder: History
-
-
-@dataclass(frozen=True, slots=True)
-class ApplicationSummary:
-    """The summary of an application that has ended (YK_APP_SUMMARY, 2.1). Times are ns; ``started`` is
-    0 if it never ran. ``state`` is the canonical name (X1)."""
-
-    application_id: str
-    submitted: int
-    started: int
-    finished: int
-    user: str
-    queue: str
-    state: str
-    rm_id: str
-    partition: str
-    usage: ResourceHistory
-
-    def fields(self) -> dict[str, object]:
-        """The fields under YuniKorn's names, times in ms."""
-        return {
-            "ApplicationID": self.application_id,
-            "SubmissionTime": self.submitted // 1_000_000,
-            "StartTime": self.started // 1_000_000,
-            "FinishTime": self.finished // 1_000_000,
-            "User": self.user,
-            "Queue": self.queue,
-            "State": self.state,
-            "RmID": self.rm_id,
-            "ResourceUsage": self.usage.used,
-            "PreemptedResource": self.usage.preempted,
-            "PlaceholderResource": self.usage.placeholder,
-        }
+# -- usage -----------------------------------------------------------------------------------------
 
 
 def ended(allocation: Allocation, now: int) -> None:
     """Count an allocation that its application no longer holds."""
     app = allocation.ask.app
-    if allocation in app.partition.gather_budget.lent:
-        app.partition.gather_budget.returned(allocation, now)
+    budget = app.partition.gather_budget
+    if allocation in app.partition.lent.runtimes:
+        app.partition.lent.returned(allocation, now)
     if not allocation.ask.kind.placeholder:
-        app.partition.gather_budget.ended(allocation, now)
-        app.partition.run_times.ended(allocation, now)
+        budget.longest_run = max(budget.longest_run, now - allocation.created)
+        predictions.ended(allocation, now)
     if app.spent is None:
         app.spent = Usage()
-    app.spent.count(allocation, now, allocation.reason)
+    _count(app.spent, allocation, now, allocation.reason)
 
 
 def live(app: Application | EndedApplication, now: int) -> ResourceHistory:
@@ -146,7 +64,7 @@ def account(
     release."""
     total = spent.copy() if spent is not None else Usage()
     for allocation, reason in held:
-        total.count(allocation, now, reason)
+        _count(total, allocation, now, reason)
     return _named(app, total)
 
 
@@ -169,6 +87,24 @@ def summarise(app: Application) -> ApplicationSummary:
     return summary
 
 
+def _count(usage: Usage, allocation: Allocation, now: int, reason: str | None) -> None:
+    """Count an allocation from its creation to ``now`` (ns); ``reason`` is that of its release. Parts
+    of a second are dropped, as in YuniKorn."""
+    if reason == PREEMPTION:
+        tracked = usage.preempted
+    else:
+        tracked = usage.placeholder if allocation.ask.kind.placeholder else usage.used
+    seconds = (now - allocation.created) // SECOND
+    machine = allocation.node.attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
+    totals = tracked.setdefault(machine, [])
+    vector = allocation.vector
+    if len(totals) < len(vector):
+        totals.extend([0] * (len(vector) - len(totals)))
+    if seconds:
+        for index, value in enumerate(vector):
+            totals[index] += value * seconds
+
+
 def _named(app: Application, account: Usage) -> ResourceHistory:
     mapping = app.partition.registry.mapping
 
@@ -178,3 +114,52 @@ def _named(app: Application, account: Usage) -> ResourceHistory:
     return ResourceHistory(
         history(account.used), history(account.preempted), history(account.placeholder)
     )
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def remains_of(app: Application) -> dict[str, Any]:
+    """The details to pack of an application that has ended and has no asks or allocations left."""
+    summary = app.summary
+    spent = summary.usage if summary is not None else None
+    named = app.partition.registry.mapping
+    remains: dict[str, Any] = {
+        "history": _history(app.history),
+        "started": app.start_time,
+        "groups": _short(app.groups_of_user),
+        "tags": _short_mapping(app.tags),
+        "queueAsked": shortened(app.queue_asked),
+        "placedBy": shortened(app.placed_by),
+        "most": named(app.max_allocated),
+        "released": app.released,
+    }
+    if spent is not None:
+        remains["usage"] = [spent.used, spent.preempted, spent.placeholder]
+    if app.gang.size is not None:
+        remains["gang"] = {
+            "whole": app.started or app.has_its_gang,
+            "style": app.gang.style,
+            "timeout": app.gang.timeout,
+            "ask": named(app.gang.size),
+        }
+    if app.gang.task_groups:
+        groups = sorted(app.gang.task_groups.items())
+        remains["taskGroups"] = [
+            [shortened(name), g.count, g.replaced, g.timed_out, named(g.min_resource)]
+            for name, g in groups[:_MOST]
+        ]
+    return remains
+
+
+def _history(history: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The first state and the last ``_MOST`` states."""
+    return [*history[:1], *history[1:][-_MOST:]]
+
+
+def _short(texts: Iterable[str]) -> list[str]:
+    return [shortened(text) for text in texts][:_MOST]
+
+
+def _short_mapping(texts: dict[str, str]) -> dict[str, str]:
+    return {shortened(k): shortened(v) for k, v in sorted(texts.items())[:_MOST]}

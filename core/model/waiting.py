@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from quadriga.base.times import FOREVER
 from quadriga.core.resources.shapes import RETRY_RESERVATION
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger, QuotaPlan
-    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.allocation import Allocation, Reservation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.shapes import Shape
     from quadriga.si.known_refusals import KnownRefusals, Revision
@@ -92,10 +92,6 @@ class ReservationsToRetry:
 
     def of(self, app: Application) -> Iterable[Reservation]:
         return self._leaves.get(app.queue, {}).get(app, ())
-
-
-#: later than every instant (ns)
-FOREVER: Final = 1 << 63
 
 
 @dataclass(slots=True, eq=False)

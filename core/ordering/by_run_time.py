@@ -18,6 +18,7 @@ from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.base.times import SECOND
+from quadriga.core.model import predictions
 from quadriga.core.model.run_times import Expected
 from quadriga.core.resources.vectors import Totals
 
@@ -64,9 +65,8 @@ def terms_of(app: Application) -> Terms | None:
     if not heads:
         return None
     since = min(ask.created for ask in heads)
-    run_times = app.partition.run_times
-    known = [expected for ask in heads if (expected := run_times.of(ask)) is not None]
-    expected = max(known) if known else run_times.typical(app)
+    known = [expected for ask in heads if (expected := predictions.run_time(ask)) is not None]
+    expected = max(known) if known else predictions.typical(app)
     waited = max(0, app.partition.node_index.now - since) // SECOND
     return Terms(since, _counted(waited), expected, _size(app))
 

@@ -12,9 +12,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.allocation import Allocation, Reservation
     from quadriga.core.model.node import Node
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.shapes import Shape
 
 

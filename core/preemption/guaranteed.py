@@ -24,6 +24,7 @@ from quadriga.core.preemption.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.on_nodes import Offer
@@ -73,12 +74,11 @@ def _remember_failure(kernel: Kernel, ask: Ask, why: str) -> None:
                 if other.shape is group.shape and other.priority > group.priority:
                     preemption_queue.retry_later(kernel, ask)
                     return
-    remember(FailedPreemption(leaf, group.shape, group.priority, kernel.now, why))
+    remember(leaf.partition, FailedPreemption(leaf, group.shape, group.priority, kernel.now, why))
 
 
-def remember(failed: FailedPreemption) -> None:
+def remember(partition: Partition, failed: FailedPreemption) -> None:
     """Do not repeat the attempt before a change that may make it succeed."""
-    partition = failed.leaf.partition
     if failed.why == NO_GUARANTEE:
         partition.failed_preemptions.add(failed)
     elif failed.why in (ABOVE, AT_MAX):

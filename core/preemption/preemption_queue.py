@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.model.failed_preemptions import RETRY, PreemptionQueue
+from quadriga.core.model.ask import PreemptionQueue
+from quadriga.core.model.failed_preemptions import RETRY
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -13,9 +13,9 @@ from quadriga.core.resources.units import fit, give
 from quadriga.core.resources.vectors import Totals, covers
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Reservation
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
 
 NOT_ENOUGH: Final = "those of its priority or less on its node hold too little"

@@ -14,13 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from quadriga.core.resources.message_bounds import MessageBounds
-from quadriga.core.resources.units import (
-    WHOLE,
-    DeviceUnits,
-    Shares,
-    Units,
-    share,
-)
+from quadriga.core.resources.units import WHOLE, DeviceUnits, Shares, Units, share
 from quadriga.si import Quantity, Resource
 
 #: types that are counted in bytes

@@ -40,7 +40,7 @@ from quadriga.fsm.lifecycles.effects import Fire, Update
 from quadriga.fsm.table import Info, State, Trigger
 
 if TYPE_CHECKING:
-    from quadriga.core.model.usage import ApplicationSummary
+    from quadriga.core.model.history import ApplicationSummary
 
 
 #: what ``Options.engine`` may be

@@ -31,9 +31,8 @@ from quadriga.si.constants import TAG_DEVICES
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.application import Application
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.ask import AskKind
-    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.node import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager

@@ -26,13 +26,7 @@ from quadriga.core.scheduling.reserved_nodes import serve_reserved
 from quadriga.core.scheduling.round import Round
 from quadriga.core.steps import backoff, gang, limits, reservation
 from quadriga.core.steps.allocating import allocate
-from quadriga.core.steps.next_ask import (
-    NextInLane,
-    descend,
-    node_for,
-    out_of_quota,
-    rest_of_lane,
-)
+from quadriga.core.steps.next_ask import NextInLane, descend, node_for, out_of_quota, rest_of_lane
 from quadriga.core.steps.refused import refusal_of
 from quadriga.core.steps.releasing import evict
 from quadriga.core.topology.members import predicate_of

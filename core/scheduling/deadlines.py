@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.base.pacing import doubled
 from quadriga.core.gangs import admission as gang_admission
-from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.allocation import Allocation, Reservation
 from quadriga.core.model.partition import Partition
-from quadriga.core.model.reservation import Reservation
 from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.application import Application
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import Application, EndedApplication
 from quadriga.core.model.gang import Gang
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue

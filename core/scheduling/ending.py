@@ -13,7 +13,7 @@ from quadriga.base.texts import shortened
 from quadriga.core.gangs import admission as gang_admission
 from quadriga.core.gangs import replacement
 from quadriga.core.model import accounting, usage
-from quadriga.core.model.ended import EndedApplication, remains_of
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.steps import gang, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -232,7 +232,7 @@ def archive(kernel: Kernel, app: Application) -> None:
     timer = kernel.limit
     assert timer is not None and timer.entity is app
     timer.entity = ended
-    _store(kernel, ended, remains_of(app))
+    _store(kernel, ended, usage.remains_of(app))
     app.tags = {}  # the journal may keep the application for a long time
 
 
@@ -242,7 +242,7 @@ def record_rejected(kernel: Kernel, app: Application, reject: application_fsm.Tr
     kernel.fire(APPLICATION, ended, reject)
     ended.finished = kernel.now
     app.history.append((kernel.now, ended.state))
-    _store(kernel, ended, remains_of(app))
+    _store(kernel, ended, usage.remains_of(app))
 
 
 def _record(app: Application) -> EndedApplication:

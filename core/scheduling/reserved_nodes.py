@@ -23,10 +23,10 @@ from quadriga.core.steps.releasing import evict
 from quadriga.core.topology.members import predicate_of
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Reservation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.resources.demand import Level
     from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling.round import Round

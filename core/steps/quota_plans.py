@@ -16,12 +16,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.config.properties import WHOLE
+from quadriga.core.model import predictions
 from quadriga.core.model.account import Ledger, QuotaPlan
 from quadriga.core.model.gang import REST
 from quadriga.core.model.gather_budget import BEGUN, GIVEN_UP, REFUSED, STARTED, GatherBudget
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.core.model.reservation import WHOLE
-from quadriga.core.model.run_times import end_of
 from quadriga.core.ordering.room import fits_empty
 from quadriga.core.resources.shapes import needed_by
 from quadriga.core.topology.domains import fits_empty_cluster
@@ -208,7 +208,7 @@ def _find_start(kernel: Kernel, quota: Quota, plan: QuotaPlan) -> bool:
     held = ((*app.allocations.values(), *app.placeholders.values()) for app in _apps_of(quota))
     ends = []
     for allocation in islice(chain.from_iterable(held), _MOST_EXAMINED):
-        if (expected := end_of(allocation, now)) is not None:
+        if (expected := predictions.planned_end(allocation, now)) is not None:
             ends.append((expected.time, allocation.vector))
     plan.start, plan.stale = now, False
     for time, vector in sorted(ends, key=itemgetter(0)):

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.base.times import SECOND
-from quadriga.core.model.waiting import FOREVER, Refusal
+from quadriga.base.times import FOREVER, SECOND
+from quadriga.core.model.waiting import Refusal
 from quadriga.core.resources.units import fit
 from quadriga.core.runtime.remote_predicates import awaited
 from quadriga.core.steps.accepted_nodes import known_refusals

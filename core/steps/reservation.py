@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-from quadriga.core.model.reservation import Reservation
+from quadriga.core.model.allocation import Reservation
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.si import UpdateContainerSchedulingStateRequest

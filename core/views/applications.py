@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.model import usage
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model import predictions, usage
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.model.gang import NODES
 from quadriga.core.model.run_times import LIMIT, NOTHING, TOLD
 from quadriga.core.runtime.dialect import Dialect
@@ -23,9 +23,9 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.gang import PlannedStart
+    from quadriga.core.model.history import Usage
     from quadriga.core.views.objects import (
         ApplicationObject,
         PlaceholderObject,
@@ -48,7 +48,7 @@ class ApplicationSnapshot(NamedTuple):
     fields: ApplicationObject
     asks: tuple[AskSnapshot, ...]
     allocations: tuple[AllocationSnapshot, ...]
-    spent: usage.Usage | None
+    spent: Usage | None
 
 
 def application_in_steps(
@@ -174,7 +174,7 @@ def waiting_gang(app: Application, now: int) -> WaitingGangObject | None:
         return None
     plan = partition.node_index.planned
     protected = plan is not None and plan.app is app
-    left, waits = partition.gather_budget.left(own.is_told), own.waiting_since >= 0
+    left, waits = partition.gather_budget.left(predictions.is_told(own)), own.waiting_since >= 0
     due = waits and own.lacks in (NODES, "") and own.may_gather_from <= now
     found: WaitingGangObject = {
         "style": own.style,
@@ -205,7 +205,7 @@ def _planned_start(plan: PlannedStart, now: int) -> PlannedStartObject:
         "users": users[:_LISTED],
         "userCount": len(users),
         "estimates": estimates,
-        "overran": len(plan.app.partition.gather_budget.overran(now)),
+        "overran": len(plan.app.partition.lent.overran(now)),
     }
 
 

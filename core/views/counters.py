@@ -15,8 +15,7 @@ from quadriga.fsm.lifecycles import node as node_fsm
 from quadriga.si.constants import NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.tally import Tally

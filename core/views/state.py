@@ -52,8 +52,7 @@ from quadriga.core.views.users import group_in_steps, groups_in_steps, user_in_s
 from quadriga.fsm.lifecycles import application as application_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler

@@ -26,15 +26,7 @@ from quadriga.fsm.fast.models import (
     methods_of,
     set_class,
 )
-from quadriga.fsm.fast.steps import (
-    HAS_FINAL,
-    INFO,
-    MACHINE,
-    is_plain,
-    keeps,
-    levels,
-    noisy,
-)
+from quadriga.fsm.fast.steps import HAS_FINAL, INFO, MACHINE, is_plain, keeps, levels, noisy
 from quadriga.fsm.fast.templates import bind, build, key_of, learn, templates
 from quadriga.fsm.fast.tracking import (
     Callbacks,

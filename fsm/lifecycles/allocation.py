@@ -58,8 +58,6 @@ HELD: Final[frozenset[State]] = frozenset({ALLOCATED, RELEASING})
 ASKED_BACK: Final[frozenset[State]] = frozenset({RELEASING})
 #: States of an allocation that is or was counted for its application.
 ONCE_HELD: Final = (ALLOCATED, RELEASING, REPLACED, EXPIRED, PREEMPTED, COMPLETED)
-#: States of an allocation that was never counted for its application.
-NEVER_HELD: Final[frozenset[State]] = frozenset({PLANNED, DISCARDED})
 #: States of an allocation whose pod ended by itself: its run time predicts others (Q11).
 RAN_TO_ITS_END: Final[frozenset[State]] = frozenset({COMPLETED})
 #: States in which the scheduler may request the release: once, and not again (R5, V6).

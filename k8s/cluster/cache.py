@@ -206,13 +206,6 @@ class ClusterCache:
             volumes = self._volumes_of(uid)
             return [] if volumes is None else self._volumes.problems(volumes)
 
-    def unbound_claims(self, uid: str) -> list[tuple[str, str]]:
-        """Return namespace and name of the pod's claims that are not bound yet: they are bound before the pod
-        (K102)."""
-        with self._lock:
-            volumes = self._volumes_of(uid)
-            return [] if volumes is None else self._volumes.unbound(volumes)
-
     def chosen_volumes(self, uid: str) -> dict[tuple[str, str], str]:
         """Return the volumes that the pod's claims will be bound to, by namespace and name of the claims. They
         are held since the pod was assumed on its node (K102)."""

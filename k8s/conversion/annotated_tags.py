@@ -9,13 +9,7 @@ from typing import Final
 from quadriga.base.times import SECOND
 from quadriga.core.config import ConfigError, DurationError, load, parse_duration
 from quadriga.core.config.partitions import MAX_LEVEL
-from quadriga.core.resources.locality import (
-    MEMBERS,
-    PREFERRED,
-    REQUIRED,
-    LocalityError,
-    read_rule,
-)
+from quadriga.core.resources.locality import MEMBERS, PREFERRED, REQUIRED, LocalityError, read_rule
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.settings import Settings

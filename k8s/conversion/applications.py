@@ -1,8 +1,8 @@
-"""What an application takes from the pod that creates it, and which pod that is (K45, K58, K59)."""
+"""What an application takes from the pod that creates it (K45, K58)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quadriga.base.times import unix_seconds
@@ -85,22 +85,6 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
         problems=(*((user.problem,) if user.problem is not None else ()), *gang.problems),
         namespace_problems=of_namespace.problems,
     )
-
-
-def creation_order(pod: Pod) -> tuple[int, str, str, str]:
-    """Return the key of a total order of pods: the oldest first, then by namespace, name and UID (K59, K141)."""
-    meta = pod.metadata
-    created = unix_seconds(meta.creation_timestamp) or 0
-    return created, meta.namespace, meta.name, meta.uid
-
-
-def creator(pods: Iterable[Pod]) -> Pod | None:
-    """Return the pod of an application that creates it: the first real pod that has not terminated.
-
-    A placeholder never does, whatever its age (K59).
-    """
-    real = [pod for pod in pods if not pod.ended and not identity.is_placeholder(pod)]
-    return min(real, key=creation_order, default=None)
 
 
 def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:

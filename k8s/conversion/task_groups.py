@@ -18,15 +18,7 @@ import msgspec
 
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion.bounds import GANG_TIMEOUT
-from quadriga.k8s.conversion.go_json import (
-    Fields,
-    Items,
-    TextMap,
-    decode,
-    int32,
-    int64,
-    text,
-)
+from quadriga.k8s.conversion.go_json import Fields, Items, TextMap, decode, int32, int64, text
 from quadriga.k8s.conversion.problems import Problem, shown
 from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, exact
 from quadriga.k8s.conversion.resources import PODS, Amounts, of_pod

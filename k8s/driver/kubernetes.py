@@ -38,10 +38,7 @@ from quadriga.k8s.driver.volumes import Volumes
 from quadriga.k8s.driver.watches import Watches
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.lifecycles import shim as shim_fsm
-from quadriga.k8s.objects import (
-    Pod,
-    PodCondition,
-)
+from quadriga.k8s.objects import Pod, PodCondition
 from quadriga.k8s.shim.inputs import (
     Changed,
     CoreForgot,
@@ -53,9 +50,7 @@ from quadriga.k8s.shim.inputs import (
 )
 from quadriga.k8s.shim.shim import Shim
 from quadriga.k8s.transport.client import Client
-from quadriga.k8s.transport.discovery import (
-    DeviceClasses,
-)
+from quadriga.k8s.transport.discovery import DeviceClasses
 from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import Login
 from quadriga.k8s.transport.reflector import RealTiming, Reflector, Watching

@@ -145,7 +145,7 @@ def _enter(kernel: Kernel, app: Application, task: Task) -> None:
     app.tasks[task.key] = task
     task.app = app
     task.in_core = False
-    kernel.look_at(app)
+    kernel.look_at(app, task)
     if task.is_placeholder:
         app.placeholders[task.key] = task
         app.count_live(task.group, task.state in task_fsm.LOSES)
@@ -350,6 +350,18 @@ def look_again(kernel: Kernel, app: Application) -> None:
             reconcile(kernel, task)
 
 
+def look_at_changed(kernel: Kernel, app: Application) -> None:
+    """Look at a held gang whose members have changed; not at once if it waits for more, because a look visits all."""
+    if not pod_groups.lacks_still(kernel, app):
+        look_again(kernel, app)
+    elif not app.put_off:
+        app.put_off = True
+        ends = (app.members_until - kernel.now, app.waits_until - kernel.now)
+        delay = len(app.tasks) * TUNING.gang_look_ns
+        app.delay = min([delay, *(left for left in ends if left > 0)])
+        kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)
+
+
 def end_task(kernel: Kernel, task: Task) -> None:
     """End the task: its pod has terminated or is gone (K91 to K93)."""
     was_lost = task.is_placeholder and task.state in task_fsm.LOSES
@@ -476,6 +488,7 @@ def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None
 def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
     if not kernel.serving:
         return
+    app.changed = None  # from now on each member has to be asked for
     for task in list(app.tasks.values()):
         if task.is_placeholder:
             continue

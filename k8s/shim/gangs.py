@@ -25,6 +25,7 @@ from quadriga.k8s.lifecycles.effects import (
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import (
     look_again,
+    look_at_changed,
     settle,
     shortage,
     submit_if_ready,
@@ -296,9 +297,11 @@ def _look_at_group(kernel: Kernel, app: Application) -> None:
     if app.state in application_fsm.UNSUBMITTED:
         submit_if_ready(kernel, app)
     elif app.state in application_fsm.HOLDS:
-        look_again(kernel, app)
-    elif app.state in application_fsm.GATHERS and app.chosen and not is_whole(kernel, app):
-        withdraw(kernel, app)
+        look_at_changed(kernel, app)
+    elif app.state in application_fsm.GATHERS and app.chosen:
+        changed, app.changed = app.changed, {}
+        if not is_whole(kernel, app, changed):
+            withdraw(kernel, app)
 
 
 def seen(kernel: Kernel, name: str) -> None:

@@ -226,7 +226,7 @@ class Kernel:
         timed = TASK.timed
         if target in timed or source in timed:
             self.timers.entered(TASK, task, self.now)
-        self.look_at(task.app)
+        self.look_at(task.app, task)
         if task.is_placeholder:
             task.app.count_live(task.group, (target in task_fsm.LOSES) - (source in task_fsm.LOSES))
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
@@ -304,10 +304,14 @@ class Kernel:
         if self.too_large and self.look_due is None:
             self.look_due = max(self.now, self.look_after)
 
-    def look_at(self, app: Application) -> None:
-        """Check in this turn a gang that is placed whole, because its members may have changed (K204)."""
-        if app.gathers_members and app.state in application_fsm.LOOKED_AT:
-            self.looked_at[app] = None
+    def look_at(self, app: Application, task: Task | None = None) -> None:
+        """Check in this turn a gang that is placed whole, because it or this member may have changed (K204)."""
+        if not app.gathers_members or app.state not in application_fsm.LOOKED_AT:
+            app.changed = None
+            return
+        self.looked_at[app] = None
+        if task is not None and app.changed is not None:
+            app.changed[task.key] = task
 
     # -- which pods are on which node --------------------------------------------------------------
 

@@ -171,6 +171,7 @@ class Application:
 
     __slots__ = (
         "allocations",
+        "changed",
         "chosen",
         "core_pods",
         "core_waits",
@@ -190,6 +191,8 @@ class Application:
         "placeholders",
         "pod_group",
         "probe",
+        "put_off",
+        "ready",
         "real",
         "refused",
         "resumed",
@@ -256,6 +259,11 @@ class Application:
         #: refusal of each
         self.chosen: dict[str, Task] = {}
         self.allocations: dict[str, tuple[Allocation, str]] = {}
+        #: members that have changed since the last look at the gang, ``None`` for all
+        self.changed: dict[str, Task] | None = None
+        #: the members that could be placed then, by part of the gang, and whether a look was put off since
+        self.ready: dict[str, set[str]] = {}
+        self.put_off = False
 
     @property
     def is_gang(self) -> bool:

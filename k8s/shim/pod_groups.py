@@ -132,22 +132,25 @@ class _Part(NamedTuple):
     tasks: list[Task]
 
 
-def _parts(app: Application) -> list[_Part]:
+def _needed(app: Application) -> dict[str, int]:
     entry = app.pod_group
     if entry is not None:
-        if entry.group is None:
-            return []
-        tasks = [task for task in app.tasks.values() if task.key in entry.pods]
-        return [_Part(entry.named, conversion.min_count(entry.group), tasks)]
-    if not app.gathers_members:
-        return []
-    parts = {
-        name: _Part(f"task group {name}", group.spec.min_member, [])
-        for name, group in app.groups.items()
-    }
+        return {} if entry.group is None else {entry.named: conversion.min_count(entry.group)}
+    groups = app.groups.items() if app.gathers_members else ()
+    return {f"task group {name}": group.spec.min_member for name, group in groups}
+
+
+def _part_of(app: Application, task: Task) -> str:
+    if (entry := app.pod_group) is not None:
+        return entry.named if task.key in entry.pods else ""
+    return f"task group {task.group}"
+
+
+def _parts(app: Application) -> list[_Part]:
+    parts = {named: _Part(named, needed, []) for named, needed in _needed(app).items()}
     for task in app.tasks.values():
-        if task.group in parts:
-            parts[task.group].tasks.append(task)
+        if (part := parts.get(_part_of(app, task))) is not None:
+            part.tasks.append(task)
     return [*parts.values()]
 
 
@@ -158,13 +161,27 @@ def _ready(kernel: Kernel, part: _Part) -> list[Task]:
 def lacks(kernel: Kernel, app: Application) -> str:
     """Return what a gang that is placed whole waits for before it is submitted to the core; "" for nothing."""
     _give_up_allocations(kernel, app)
+    app.changed, app.ready, app.put_off = {}, {}, False
     if app.has_started:
         return ""
     return "; ".join(text for part in _parts(app) if (text := _lack(kernel, app, part)))
 
 
+def lacks_still(kernel: Kernel, app: Application) -> bool:
+    """Return whether members are missing as at the last look; visit only those that have changed since."""
+    changed, app.changed = app.changed, {}
+    if changed is None or any(each.node for each in changed.values()):
+        return False
+    for task in changed.values():
+        ready = app.ready.get(_part_of(app, task), set())
+        may = task.key in app.tasks and _may_be_placed(kernel, task)
+        (ready.add if may else ready.discard)(task.key)
+    return any(len(app.ready.get(named, ())) < needed for named, needed in _needed(app).items())
+
+
 def _lack(kernel: Kernel, app: Application, part: _Part) -> str:
-    needed, ready = part.needed, len(_ready(kernel, part))
+    app.ready[part.named] = {task.key for task in _ready(kernel, part)}
+    needed, ready = part.needed, len(app.ready[part.named])
     if ready >= needed:
         return ""
     live = [task for task in part.tasks if not task.pod.metadata.deletion_timestamp]
@@ -213,14 +230,15 @@ def choose(kernel: Kernel, app: Application, request: AddApplicationRequest) -> 
     app.held_because = f"The pod follows when {len(app.chosen)} other pods of {named} are placed."
 
 
-def is_whole(kernel: Kernel, app: Application) -> bool:
-    """Return whether the chosen members are still those that have to be placed together."""
-    if not app.chosen or len(app.chosen) != sum(part.needed for part in _parts(app)):
+def is_whole(kernel: Kernel, app: Application, changed: dict[str, Task] | None = None) -> bool:
+    """Return whether the chosen members are still those that are placed together. Only ``changed`` may not be."""
+    if not app.chosen or len(app.chosen) != sum(_needed(app).values()):
         return False
     asked = app.state in application_fsm.ASKS_CHOSEN
     return all(
         task.state in task_fsm.SOUGHT if asked else _may_be_placed(kernel, task)
-        for task in app.chosen.values()
+        for task in (app.chosen if changed is None else changed).values()
+        if task.key in app.chosen
     )
 
 

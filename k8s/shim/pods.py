@@ -116,7 +116,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     if kernel.cache.set_pod(pod):
         kernel.wake_core()
     app = task.app
-    kernel.look_at(app)
+    kernel.look_at(app, task)
     if app.originator is old:
         app.originator = pod
     if not task.is_placeholder and task.key in app.tasks:

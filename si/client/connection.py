@@ -15,13 +15,7 @@ from quadriga.si.client.channels import Metadata
 from quadriga.si.client.errors import details_of, max_message_bytes
 from quadriga.si.client.registration import Registration
 from quadriga.si.client.streams import STREAMS
-from quadriga.si.extension.extension_pb2 import (
-    CALLBACK,
-    Callback,
-    CallbackAnswer,
-    Channel,
-    Refused,
-)
+from quadriga.si.extension.extension_pb2 import CALLBACK, Callback, CallbackAnswer, Channel, Refused
 from quadriga.si.wire import RECEIVED, from_counts, to_counts
 
 _CALLBACKS: Final = "/quadriga.v1.Extension/Callbacks"

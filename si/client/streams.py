@@ -15,13 +15,7 @@ from quadriga.si import (
     NodeRequest,
     NodeResponse,
 )
-from quadriga.si.extension.extension_pb2 import (
-    ALLOCATION,
-    APPLICATION,
-    CALLBACK,
-    NODE,
-    Channel,
-)
+from quadriga.si.extension.extension_pb2 import ALLOCATION, APPLICATION, CALLBACK, NODE, Channel
 
 
 class Stream(NamedTuple):

@@ -12,13 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from quadriga.sim.workload.amounts import (
-    MEMORY_UNITS,
-    TIME_UNITS,
-    VCORE_UNITS,
-    number,
-    quoted,
-)
+from quadriga.sim.workload.amounts import MEMORY_UNITS, TIME_UNITS, VCORE_UNITS, number, quoted
 from quadriga.sim.workload.model import GPU, MEMORY, VCORE, NodeSpec, WorkloadError
 from quadriga.sim.workload.nodes import parse_nodes
 

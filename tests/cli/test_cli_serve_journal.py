@@ -124,7 +124,6 @@ def test_a_full_file_becomes_the_old_one_and_there_are_never_more_than_two(path:
 
 FIRST = b'{"seq":0,"time":7,"key":"node/a","trigger":"t","source":"s","target":"s","cause":"c"}'
 SECOND = FIRST.replace(b'"seq":0', b'"seq":1')
-THIRD = FIRST.replace(b'"seq":0', b'"seq":2')
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What the tests of the core share: a script to begin with, and what they read off it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from core_steps import later, on_nodes, serve
@@ -7,7 +8,7 @@ from core_steps import run as launch
 from tree_side import news as allocations
 
 from quadriga.core import Options
-from quadriga.si import Allocation
+from quadriga.si import Allocation, AllocationRequest
 from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
 __all__ = [
@@ -19,11 +20,15 @@ __all__ = [
     "member",
     "news",
     "queues",
+    "refuse",
+    "report",
     "reported",
     "running_gang",
     "scripted",
     "serve",
+    "single",
     "state",
+    "story",
 ]
 
 #: the two orders in which a resource manager can have its messages (X8)
@@ -82,6 +87,31 @@ def reported(key: str, app: str = "g", **said: Any) -> Allocation:
     return Allocation(
         allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **fields
     )
+
+
+def report(script: Script, *allocations: Allocation, **more: Any) -> list[str]:
+    """Allocations in a request, as since SI 1.4: those that run and, since 1.6, asks."""
+    return script.send(AllocationRequest(rmID="rm", allocations=allocations, **more))
+
+
+def refuse(script: Script, refused: Callable[[str, str], bool], reason: str = "no") -> None:
+    """Predicates refuse these (key, node)."""
+    script.scheduler.set_predicate(
+        script.rm_id, lambda key, node, allocate: reason if refused(key, node) else None
+    )
+
+
+def single(script: Script, *names: str, vcore: int) -> list[str]:
+    """Applications with an ask each. Returns the allocations of a round."""
+    for name in names:
+        script.app(name)
+        script.ask(name, "a", vcore=vcore)
+    return news(script.schedule())
+
+
+def story(script: Script, path: str) -> list[str]:
+    """The triggers in the life of a queue."""
+    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
 def member(script: Script, *keys: str, size: int = 1, **more: Any) -> list[str]:

@@ -7,11 +7,12 @@ from everything_places import Place, Voice
 from everything_waits import back_from_waiting, held_by_daemons, use_of
 
 from quadriga.core import Scheduler
-from quadriga.core.checks.health import check_health
+from quadriga.core.checks.health import check_in_steps
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.outbox import TERMINATION
+from quadriga.core.runtime.stepwise import finish
 from quadriga.core.views import Views, as_text
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
@@ -138,7 +139,7 @@ class Watched:
             expected.add(3)
         if any(a > b for node in nodes for a, b in zip(node.allocated, node.total, strict=True)):
             expected.add(7)
-        health = check_health(self.scheduler.partitions())
+        health = finish(check_in_steps(self.scheduler.partitions()))
         checks = enumerate(health["HealthChecks"])
         assert {at for at, each in checks if not each["Succeeded"]} == expected, health
 

@@ -40,6 +40,11 @@ def limits(*entries: str) -> str:
     return f"limits: [{', '.join(f'{{limit: x, {entry}}}' for entry in entries)}]"
 
 
+def room(vcore: int) -> str:
+    """A max of this many whole vcores."""
+    return f"resources: {{max: {{vcore: {vcore}}}}}"
+
+
 def most(vcore: int) -> str:
     """A max, or none where it is zero; to follow the name of a queue."""
     return f", resources: {{max: {{vcore: {vcore}m}}}}" if vcore else ""
@@ -53,6 +58,11 @@ def news(heard: list[str]) -> list[str]:
 def keys(heard: list[str]) -> list[str]:
     """The keys of the asks that were allocated."""
     return [line.split()[0].partition("/")[2].rpartition("-")[0] for line in news(heard)]
+
+
+def paths(script: Script) -> list[str]:
+    """The queues of the partition."""
+    return [queue.path for queue in script.scheduler.partition().queues()]
 
 
 def reserved(script: Script) -> dict[str, str]:

@@ -189,6 +189,9 @@ class World:
         else:
             self.machine.add_state(self.name(path), on_exit=callbacks)
 
+    def drop_state(self, path: str) -> None:
+        del self.machine.states[path]
+
     def callback(self, name: str, callback: str) -> None:
         getattr(self.machine, name).append(callback)
 
@@ -197,6 +200,13 @@ class World:
 
     def state_callback(self, path: str, name: str, callback: str) -> None:
         getattr(self.state(path), name).append(callback)
+
+    def by_name(self, name: str, path: str, callback: str) -> None:
+        getattr(self.machine, f"{name}_{path}")(callback)
+
+    def final(self, path: str, callback: str) -> None:
+        self.machine.states[path].final = True
+        self.machine.on_final = callback
 
     def transition_callback(self, trigger: str, kind: str, callback: str) -> None:
         for transition in self.transitions(trigger):

@@ -125,7 +125,7 @@ def test_the_table_is_the_one_of_the_design(name: str) -> None:
 
 def test_the_design_has_seven_tables_and_states_are_divided() -> None:
     assert set(LIFECYCLES) == set(DESIGN) == set(FINAL)
-    held, never = allocation_fsm.ONCE_HELD, allocation_fsm.NEVER_HELD
+    held, never = allocation_fsm.ONCE_HELD, (allocation_fsm.PLANNED, allocation_fsm.DISCARDED)
     assert sorted((*held, *never)) == sorted(ALLOCATION.states)
     assert set(held) >= allocation_fsm.HELD
     sets = (node_fsm.OPEN, node_fsm.CLOSED, node_fsm.GONE)

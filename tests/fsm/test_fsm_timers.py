@@ -349,20 +349,6 @@ def tell(door: Door, effects: tuple[Effect, ...]) -> None:
 
 
 @virtual
-async def test_a_door_closes_in_time() -> None:
-    timers, front, back = running(tell), Door("front"), Door("back")
-    assert await timers.fire(DOOR, front, "open") == (Say("open"),)
-    assert timers.deadline(DOOR, front) == timers.now() + 10 * SECOND
-    await asyncio.sleep(3)
-    await timers.fire(DOOR, back, "open")
-    await asyncio.sleep(8)
-    assert (front.state, back.state) == ("Shut", "Open")
-    await asyncio.sleep(20)
-    assert front.heard == [(0, "open"), (10, "close")]
-    assert back.heard == [(3, "open"), (13, "close")]
-
-
-@virtual
 async def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
     timers, front, back = running(tell), Door("front"), Door("back", "Held")
     await timers.fire(DOOR, front, "open")

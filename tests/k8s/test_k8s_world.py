@@ -5,19 +5,6 @@ from k8s_queues import HARD, QUEUES, SOFT, WHOLE
 from k8s_world import World, cluster, gang
 
 
-def test_t1_a_job_of_100_pods_runs_to_its_end() -> None:
-    world = cluster("8", nodes=5)
-    pods = [world.add_pod(f"job-{n}", "job", duration=30) for n in range(100)]
-    world.run(10)
-    assert world.phases("job")["Running"] == 40
-    world.check()
-    world.run(200)
-    assert world.phases("job") == {"Succeeded": 100}
-    world.check_over("job")
-    assert world.core_app("job") in ("", "Completed")
-    assert {len(world.bound[pod.uid]) for pod in pods} == {1}
-
-
 def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
     world = cluster("3")
     world.add_gang(3)

@@ -18,7 +18,6 @@ import re
 import signal
 import ssl
 import threading
-import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -134,14 +133,6 @@ class ProcessKubelet:
         """What the pod's process has written."""
         path = self._folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
-
-    def wait_output(self, name: str, text: str, seconds: float = 30) -> str:
-        """Until the pod's process has written this."""
-        end = time.monotonic() + seconds
-        while text not in (written := self.output(name)):
-            assert time.monotonic() < end, f"{name} has not written {text!r} but:\n{written}"
-            time.sleep(0.02)
-        return written
 
     def end(self, uid: str, *, succeeded: bool = True) -> None:
         """A pod that runs without a process ends, as soon as it runs."""

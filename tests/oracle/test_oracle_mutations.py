@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.oracle.mutations import mutations_of, unnoticed
-from tests.oracle.scenario import V15, V18, Answer, Scenario
+from tests.oracle.mutations import unnoticed
+from tests.oracle.scenario import V15, V18, Scenario
 
 #: how many steps the scenarios have that are altered in every run
 SHORT = 65
@@ -46,37 +46,3 @@ def test_x15_x31_every_altered_message_is_noticed(recordings: list[Scenario], ve
 def test_x15_x31_altered_messages_are_noticed(recordings: list[Scenario], version: str) -> None:
     long = (each for each in recordings if len(each.steps) > SHORT)
     assert altered(long, version, ALLOWED_IN_LONG[version]) > 3_800
-
-
-def test_every_kind_of_message_is_altered(recordings: list[Scenario]) -> None:
-    """Each part of each type of message that the Go core sent, but for event records."""
-    parts, altered = set(), set()
-    for scenario in recordings:
-        for version in (V15, V18):
-            for at, answer in enumerate(scenario.answers(version) or ()):
-                for _, kind, message in answer.callbacks:
-                    named = (part for part, items in message.items() if isinstance(items, list))
-                    parts |= {(kind, part) for part in named}
-                for each in mutations_of(at, answer):
-                    altered.add((answer.callbacks[each.message][1], each.part, each.kind))
-    assert {each[:2] for each in altered if each[1]} == parts - {("EventRecord", "")}
-    assert ("AllocationResponse", "new", "node") in altered
-    assert ("AllocationResponse", "new", "quantity") in altered
-    assert ("AllocationResponse", "released", "reason") in altered
-    assert ("ApplicationResponse", "updated", "state") in altered
-    assert ("UpdateContainerSchedulingStateRequest", "", "dropped") in altered
-
-
-def test_an_altered_message_is_another_one() -> None:
-    """... and the answer that it was made from stays as it is."""
-    item = {"nodeID": "node-1", "resourcePerAlloc": {"resources": {"memory": {"value": "1"}}}}
-    answer = Answer([(0, "AllocationResponse", {"new": [item]})], {"op": "schedule"})
-    told = {
-        each.kind: each.applied(answer).callbacks[0][2]["new"] for each in mutations_of(0, answer)
-    }
-    assert told.keys() == {"dropped", "node", "quantity"}
-    assert told["dropped"] == []
-    assert told["node"][0]["nodeID"] == "node-2"
-    assert told["quantity"][0]["resourcePerAlloc"]["resources"]["memory"] == {"value": "2"}
-    assert answer.callbacks[0][2]["new"] == [item]
-    assert item["nodeID"] == "node-1"

@@ -35,16 +35,6 @@ class Watched:
             self.seen.update(partition["applications"].keys())
 
 
-def test_a_newcomer_sees_life_within_seconds() -> None:
-    watched = Watched()
-    watched.live(3)
-    [partition] = watched.views.partitions()
-    assert partition["applications"]["Running"] > 5
-    assert partition["capacity"]["usedCapacity"]["vcore"] > 50_000
-    assert watched.demo.manager.gangs["placed"] >= 1
-    assert watched.seen["Accepted"], "somebody waits"
-
-
 def test_gangs_start_wait_and_end_and_services_push_batch_jobs_out() -> None:
     watched = Watched()
     watched.live(120)

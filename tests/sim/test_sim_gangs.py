@@ -1,6 +1,5 @@
 """Gangs: placeholders, replacement, timeouts, lost confirmations, in both message orders."""
 
-from itertools import product
 from typing import Any
 
 import pytest
@@ -31,15 +30,6 @@ def test_without_latencies_a_gang_starts_at_once() -> None:
     report = simulate(workload((4, 4), gang), start_s=0, release_s=0, confirm_s=0)
     assert report.data["waits"]["simulated"]["max"] == 0
     assert report.data["utilisation"]["placeholders"] == 0
-
-
-def test_two_gangs_that_need_the_same_nodes(order: str) -> None:
-    jobs = job("a", 0, 100, (3, 4)), job("b", 0, 100, (3, 4))
-    report = simulate(workload((4, 4, 4), *jobs), message_order=order)
-    assert counts(report) == {"total": 2, "completed": 2}
-    first, second = sorted(fate.started for fate in report.fates)
-    assert second - first >= 100 * 10**9
-    assert report.data["gangs"]["soft_timeouts"] == 0
 
 
 def held_up(**options: Any) -> Report:
@@ -116,21 +106,6 @@ def test_x45_both_forms_of_asks_lead_to_the_same_decisions(order: str, style: st
         assert told[0][1][what] > 0
 
 
-def test_one_job_from_submission_to_completion(order: str) -> None:
-    report = simulate(workload((4,), job("a", 10, 100)), message_order=order)
-    assert counts(report) == {"total": 1, "completed": 1}
-    assert report.data["waits"]["simulated"]["max"] == 1  # the pod's start
-    sent, received = report.data["messages"]["in"], report.data["messages"]["out"]
-    assert sent["AllocationRequest.asks"] == sent["AllocationRequest.releases"] == 1
-    assert received["AllocationResponse.new"] == 1
-    for state in ("Accepted", "Running", "Waiting", "Completed"):
-        assert received[f"ApplicationResponse.updated.{state}"] == 1
-    # submitted at 10, starts at 11, ends at 111, known at 112
-    assert report.data["utilisation"]["peak"] == 0.25
-    assert report.data["utilisation"]["mean"] == round(102 * 0.25 / 112, 6)
-    assert report.data["decisions"] == {"allocations": 1, "replacements": 0, "total": 1}
-
-
 @pytest.mark.parametrize("latency", [0, 0.25, 7])
 def test_start_latency_is_part_of_the_wait(latency: float) -> None:
     report = simulate(workload((4,), job("a", 0, 5)), start_s=latency)
@@ -174,20 +149,6 @@ def test_quotas_of_the_workload_are_kept() -> None:
     assert [fate.started // 10**9 for fate in report.fates] == [1, 1, 103]
     assert report.data["utilisation"]["resource"] == GPU
     assert report.data["utilisation"]["capacity"] == 8
-
-
-@pytest.mark.parametrize(
-    ("policy", "node_sort", "reservations"),
-    [
-        *product(["fifo", "fair", "stateaware"], ["fair", "binpacking", "bestfit"], [True]),
-        ("fifo", "fair", False),
-    ],
-)
-def test_policies(policy: str, node_sort: str, reservations: bool) -> None:
-    jobs = [job(str(n), n, 50, (1, 1 + n % 4)) for n in range(20)]
-    options = {"policy": policy, "node_sort": node_sort, "reservations": reservations}
-    report = simulate(workload((4, 4), *jobs), **options)
-    assert counts(report) == {"total": 20, "completed": 20}
 
 
 def test_the_beginning_of_a_workload() -> None:

@@ -111,15 +111,6 @@ def test_a_job_larger_than_its_quota_is_unschedulable(config: str, owner: str) -
     assert big["reasons"][0] == f"it needs vcore=3000, and {owner} allows vcore=2000"
 
 
-def test_a_report_without_such_jobs_says_nothing_of_them() -> None:
-    report = simulate(workload((4,), job("a", 0, 10)))
-    assert report.data["never_started"] == []
-    assert report.data["held_at_end"] == {"applications": [], "reservations": []}
-    text = render(report, measure=False)
-    assert "never started" not in text
-    assert "Held" not in text
-
-
 # -- one job and its holders, state by state -------------------------------------------------------
 
 

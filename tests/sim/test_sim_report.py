@@ -251,25 +251,6 @@ def _cores(number: int) -> dict[str, int]:
     return {"vcore": number * 1000}
 
 
-def test_the_figures_of_three_jobs() -> None:
-    records = [
-        record("a", "q", 10, 10, 110, cores=2),
-        record("b", "q", 10, 110, 160, cores=4),
-        record("c", "r", 60, 60, 61),
-        record("never", "r", 0, -1, -1),
-    ]
-    figures = quality(cluster((4,), (1, 1)), records, [], preemptions=3)
-    assert (figures.total, figures.completed, figures.preemptions) == (4, 3, 3)
-    assert figures.mean_wait == pytest.approx(100 / 3, abs=0.001)
-    assert (figures.median_wait, figures.p95_wait, figures.longest_wait) == (0, 100, 100)
-    # a and c wait for nothing; b needs 150 s for 50
-    assert figures.slowdown == pytest.approx((1 + 3 + 1) / 3, abs=0.001)
-    assert figures.makespan == 160  # from the first submission
-    assert figures.utilisation == pytest.approx((200 + 200 + 1) / (4 * 160), abs=1e-6)
-    assert figures.fairness == pytest.approx((2 + 1) ** 2 / (2 * (4 + 1)))
-    assert json.loads(json.dumps(figures.data())) == figures.data()
-
-
 def test_without_completed_jobs_there_are_no_waits_and_order_does_not_matter() -> None:
     figures = quality(cluster((4,)), [record("never", "q", 0, -1, -1)], [])
     assert (figures.completed, figures.total, figures.makespan, figures.utilisation) == (0, 1, 0, 0)

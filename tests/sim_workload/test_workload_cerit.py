@@ -17,7 +17,6 @@ from quadriga.sim.workload import (
     Skipped,
     Workload,
     WorkloadError,
-    open_workload,
     read_cerit,
 )
 from quadriga.sim.workload.cerit import member_sizes
@@ -147,15 +146,6 @@ def test_errors_name_the_line(folder: Folder, old: str, new: str, complaint: str
     assert str(caught.value).startswith(f"{path / 'jobs.csv'}:3: ")
     assert complaint in caught.value.reason
     assert "\n" not in str(caught.value)
-
-
-def test_bad_lines_are_skipped_if_asked(folder: Folder) -> None:
-    path = folder(nodes=NODES, queues=QUEUES, jobs=HEAD + UNEQUAL + SINGLE.replace("q_1d", "q_9z"))
-    workload = open_workload(path)
-    (bad,) = workload.bad_lines
-    assert (bad.line, bad.reason) == (3, "the queue q_9z is not in queues.csv")
-    assert [skipped.job_id for skipped in workload.skipped] == ["line 3"]
-    assert len(workload.jobs) == 1
 
 
 def test_a_missing_table_or_column_is_an_error(folder: Folder) -> None:

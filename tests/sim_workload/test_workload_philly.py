@@ -55,20 +55,6 @@ def test_a_job_larger_than_a_node_is_a_gang(
     assert workload.jobs[0].gang == (gpus > 8 or vc == "bb")
 
 
-def test_bad_lines_are_skipped_if_asked(folder: Folder) -> None:
-    jobs = HEAD + "1,7,60,aa,1\n2,7,60,aa,none\n3,7,60\n"
-    path = folder(virtual_clusters=CLUSTERS, jobs=jobs)
-    with pytest.raises(WorkloadError, match=r"jobs.csv:3: num_gpus is 'none', not a whole number"):
-        read_philly(path)
-    workload = open_workload(path)
-    assert [job.job_id for job in workload.jobs] == ["1"]
-    assert [bad.line for bad in workload.bad_lines] == [3, 4]
-    assert workload.skipped == (
-        Skipped("line 3", "num_gpus is 'none', not a whole number"),
-        Skipped("line 4", "3 fields where the header has 5"),
-    )
-
-
 def test_other_nodes_can_be_given(folder: Folder) -> None:
     path = folder(virtual_clusters=CLUSTERS, jobs=HEAD + "1,7,60,aa,12\n")
     nodes = parse_nodes(["3x8vcore,8gpu"])

@@ -202,23 +202,6 @@ def test_groups_can_be_the_queues(tmp_path: Path) -> None:
         read_swf(path, queue_by="account")
 
 
-def test_bad_lines_are_skipped_and_told(tmp_path: Path) -> None:
-    text = HEADER + ONE + "2 0 x\n" + ONE.replace("9", "soon") + ONE.replace("1", "3", 1)
-    path = write(tmp_path, text)
-    workload = read_swf(path)
-    assert [job.job_id for job in workload.jobs] == ["1", "3"]
-    assert [str(bad) for bad in workload.bad_lines] == [
-        f"{path}:10: 3 fields where the format has 18",
-        f"{path}:11: field 4 (runtime): 'soon' is not a number",
-    ]
-    assert workload.skipped == (
-        Skipped("line 10", "3 fields where the format has 18"),
-        Skipped("line 11", "field 4 (runtime): 'soon' is not a number"),
-    )
-    with pytest.raises(WorkloadError, match=r"toy.swf:10: 3 fields where"):
-        read_swf(path, bad_lines=0)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "column"),
     [

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from quadriga.core.config.properties import WHOLE
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.gather_budget import CHARGED, GATHERINGS, LENDING, WINDOW
-from quadriga.core.model.reservation import WHOLE
 from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views.counters import (
     QueueCounters,

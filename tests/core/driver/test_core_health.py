@@ -13,10 +13,10 @@ from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
 from quadriga.core.checks.health import (
     CHECK_EVERY,
-    check_health,
     check_in_steps,
     check_interval,
 )
+from quadriga.core.runtime.stepwise import finish
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, RegisterResourceManagerRequest
 from quadriga.sim.scripted.script import Script
@@ -47,7 +47,7 @@ CHECKS = [
 
 def failing(script: Script) -> dict[int, str]:
     """The diagnoses of the checks that fail, by index."""
-    found = check_health(script.scheduler.partitions())
+    found = finish(check_in_steps(script.scheduler.partitions()))
     checks = found["HealthChecks"]
     assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
     wrong = {
@@ -76,7 +76,7 @@ def test_2_12_i7_a_consistent_cluster_is_healthy() -> None:
     assert failing(Script()) == {}
     script = busy()
     assert failing(script) == {}
-    reservations = check_health(script.scheduler.partitions())["HealthChecks"][8]
+    reservations = finish(check_in_steps(script.scheduler.partitions()))["HealthChecks"][8]
     assert reservations["DiagnosisMessage"] == "[rm]default: 1 reservations, 3 nodes"
     # a restart of the resource manager leaves nothing behind (I7)
     script.send(RegisterResourceManagerRequest(rmID="rm"))
@@ -231,7 +231,7 @@ def test_2_12_what_happens_between_two_steps_of_a_check_is_no_fault(seed: int) -
     assert changed > 20
     partition = next(life.script.scheduler.partitions())
     partition.capacity[0] += 1
-    assert not check_health([partition])["HealthChecks"][5]["Succeeded"]
+    assert not finish(check_in_steps([partition]))["HealthChecks"][5]["Succeeded"]
 
 
 def test_2_12_the_last_result_is_kept_until_the_next_check() -> None:

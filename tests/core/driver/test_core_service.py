@@ -1,6 +1,5 @@
 """The scheduler as an object in a process: callbacks, predicates, threads (I3 to I5, I36, M8)."""
 
-import itertools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -279,17 +278,6 @@ def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
         assert service.failures == 0
 
 
-def test_a_clock_that_goes_back_does_no_harm() -> None:
-    times = itertools.chain([100, 90, 200, 50, 10], itertools.repeat(300))
-    with SchedulerService(clock=lambda: next(times)) as service:
-        begin(service, Heard(), nodes("n1"), apps("app"))
-        assert service.read(lambda core: core.now) >= 100
-        with pytest.raises(KeyError):  # reading raises what the reader raises
-            service.read(lambda core: core.explain("nobody", "a"))
-        assert service.failures == 0
-        assert service.read(lambda core: core.check()) == []
-
-
 def test_step_asks_the_clock_where_no_time_is_given() -> None:
     now = [5 * SECOND]
     service = SchedulerService(manual=True, clock=lambda: now[0])
@@ -418,19 +406,6 @@ def test_i36_an_explanation_leads_to_no_decision(manual: SchedulerService) -> No
     assert (heard.asked, sorted(heard.read)) == ([], ["n1", "n2"])
     assert "2 nodes: taint" in told.reasons
     assert [each.text for each in told.checks] == list(told.reasons)
-
-
-def test_i36_a_manager_without_predicates_is_not_asked(manual: SchedulerService) -> None:
-    class Bare:
-        def update_node(self, response: si.NodeResponse) -> None: ...
-        def update_application(self, response: si.ApplicationResponse) -> None: ...
-        def update_allocation(self, response: si.AllocationResponse) -> None:
-            self.placed = [n.nodeID for n in response.new]
-
-    bare: Any = Bare()
-    begin(manual, bare, nodes("n1"), apps("app"), asks("app", "a"))
-    manual.step(1)
-    assert bare.placed == ["n1"]
 
 
 def raises(service: SchedulerService) -> None:

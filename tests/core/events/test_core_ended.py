@@ -17,7 +17,7 @@ from quadriga.base.texts import LONGEST
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.steps.releasing import evict
@@ -322,19 +322,6 @@ def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
     }
     assert script.scheduler.take_summaries() == []
     assert usage.live(app, script.now + 100 * SECOND) is summary.usage  # closed for good
-
-
-def test_2_1_a_killed_application_has_a_summary() -> None:
-    script = machines()
-    script.app("g", gang={"vcore": 9000}, style="Hard", timeout_ms=5000)
-    serve(script, "g", *[f"p{at}" for at in range(9)], group="tg", placeholder=True, vcore=1000)
-    script.advance(5)
-    script.confirm()
-    (summary,) = script.scheduler.take_summaries()
-    script.app("a", "root")  # one that is rejected has none
-    assert script.scheduler.take_summaries() == []
-    assert (summary.state, summary.started) == ("Killed", 0)
-    assert summary.usage.placeholder == {"m5": {"vcore": 2 * 5000}}
 
 
 def test_nobody_has_to_take_summaries() -> None:

@@ -1,7 +1,7 @@
 """Every row of the table of event records (2.16), by what happens."""
 
 import pytest
-from core_world import later, launch, queues, reported, scripted, serve
+from core_world import later, launch, queues, refuse, reported, scripted, serve
 from event_lines import RecordReader
 
 from quadriga.si import NodeInfo, TerminationType
@@ -139,18 +139,6 @@ def test_2_16_x7_i30_records_of_a_node_from_its_arrival_to_its_removal() -> None
     ]
 
 
-def test_2_16_the_allocations_of_a_removed_node_end() -> None:
-    script, reader = running()
-    script.node("n1", NodeInfo.DECOMISSION)
-    assert reader.new_lines("NODE", "APP", "USER") == [
-        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
-        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
-        "APP REMOVE ALLOC_NODEREMOVED a k-0 vcore=1000",
-        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
-        "APP SET APP_COMPLETING a",
-    ]
-
-
 def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     script, reader = recorded(vcore=4000)
     script.app("a")
@@ -230,23 +218,6 @@ def test_2_16_a_rejected_application_is_recorded_with_the_reason(
     assert rejected.startswith("APP SET APP_REJECT a (") and reason in rejected
 
 
-def test_x31_a_removed_application_leaves_nothing_behind() -> None:
-    script, reader = running()
-    script.ask("a", "more", vcore=9000)
-    reader.new_lines()
-    script.remove_app("a")
-    assert reader.new_lines() == [
-        "APP REMOVE REQUEST_CANCEL a more vcore=9000",
-        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
-        "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
-        "NODE REMOVE NODE_ALLOC n1 k vcore=1000",
-        "APP SET APP_COMPLETING a (application removed)",
-        "APP SET APP_COMPLETED a (application removed)",
-        "QUEUE REMOVE QUEUE_APP root.default a",
-        "APP REMOVE a",
-    ]
-
-
 def test_i17_2_16_an_ask_that_changes_is_recorded_again_and_its_cancellation() -> None:
     script, reader = recorded(ONE_QUEUE, "a")
     script.ask("a", "k", vcore=1000)
@@ -308,9 +279,7 @@ def test_g31_a_replacement_on_the_same_node_has_no_record_of_the_node() -> None:
 def test_x18_a_replacement_on_another_node_is_recorded_there_at_once() -> None:
     script, reader = gang()
     script.node("n2", vcore=8000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "not here" if (key, node) == ("r0", "n1") else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("r0", "n1"), "not here")
     reader.new_lines()
     serve(script, "g", "r0", group="tg", vcore=500)
     assert reader.new_lines("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]
@@ -327,23 +296,6 @@ def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
         "REQUEST NONE p0 g vcore=1500 (Task group 'tg' in application 'g': allocation resources "
         "'map[vcore:1500]' are not matching placeholder 'map[vcore:1000]' allocation with ID 'p0')"
     )
-
-
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_g45_x2_a_timeout_is_recorded_with_its_reason(style: str) -> None:
-    script, reader = gang(style, node=1000, timeout_ms=10_000)
-    hard = style == "Hard"
-    script.advance(10)
-    assert reader.new_lines() == [
-        f"APP SET APP_{'FAILING' if hard else 'RESUMING'} g (ResourceReservationTimeout)",
-        "APP REMOVE REQUEST_TIMEOUT g p1 vcore=1000",
-    ]
-    script.confirm()
-    assert reader.new_lines("APP", "NODE") == [
-        "APP REMOVE ALLOC_TIMEOUT g p0-0 vcore=1000",
-        "NODE REMOVE NODE_ALLOC n1 p0 vcore=1000",
-        *(["APP SET APP_FAILED g", "APP REMOVE g"] if hard else ["APP SET APP_ACCEPTED g"]),
-    ]
 
 
 def quotas(most: int) -> str:

@@ -87,15 +87,6 @@ def test_2_16_5_3_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_
     assert reader.new_lines("REQUEST") == [room("wide", vcore=4000)]  # and no node of that size
 
 
-def test_2_2_a_higher_quota_has_room_for_all_asks() -> None:
-    script, reader = waiting("k0", "k1", "k2", vcore=1)
-    reader.new_lines()
-    for vcore, key in ((2, "k1"), (9, "k2")):
-        script.configure(config(vcore))
-        script.schedule()
-        assert reader.new_lines("REQUEST") == [room(key)]
-
-
 def test_x9_asks_that_are_held_have_no_quota_events() -> None:
     script, reader = cluster(vcore=2)
     script.app("g", "root.small", gang={"vcore": 2000})
@@ -106,14 +97,6 @@ def test_x9_asks_that_are_held_have_no_quota_events() -> None:
     assert reader.new_lines("REQUEST") == []
     script.schedule()  # the gang is complete: nothing is held any more
     assert reader.new_lines("REQUEST") == [no_room("extra", 0, app="g")]
-
-
-def test_5_6_quota_events_are_of_all_applications() -> None:
-    script, reader = cluster(vcore=1)
-    asking(script, "a", "b", "c", keys="kl")
-    recorded = [each.split(" (")[0] for each in reader.new_lines("REQUEST")]
-    stopped = ("l a", "k b", "l b", "k c", "l c")
-    assert sorted(recorded) == sorted(f"REQUEST NONE {each} vcore=1000" for each in stopped)
 
 
 @pytest.mark.parametrize(
@@ -138,34 +121,8 @@ def test_2_9_2_5_maxapplications_is_recorded_once_and_when_it_can_run(more: str,
     assert reader.new_lines("APP NONE") == [f"APP NONE APP_RUNNABLE_{kind} b"]
 
 
-def test_2_9_its_asks_have_quota_events_only_when_it_can_run() -> None:
-    script, reader = cluster(vcore=1, more="maxapplications: 1")
-    asking(script, "a", "b")
-    assert reader.new_lines("REQUEST") == []
-    script.configure(config(1, "maxapplications: 2"))
-    script.schedule()
-    assert reader.new_lines("REQUEST", "APP NONE") == [
-        "APP NONE APP_RUNNABLE_QUEUE b",
-        no_room("k", 0, app="b"),
-    ]
-
-
 USER = "limits: [{limit: ann, users: [ann], maxresources: {vcore: 1}}]"
 GROUP = "limits: [{limit: all, groups: [devs], maxresources: {vcore: 1}}]"
-
-
-def test_2_5_limits_are_recorded_with_the_configuration() -> None:
-    script = Script(config(4, USER))
-    reader = RecordReader(script)
-    batch = script.scheduler.events.batch()
-    assert [record[4:6] for record in batch.records if record[1] == 5] == [("ann", "root.small")]
-    script.configure(config(4, USER.replace("vcore: 1", "vcore: 2")))
-    assert reader.new_lines("USER") == ["USERGROUP SET UG_USER_LIMIT ann root.small"]
-    script.configure(config(4, GROUP))
-    assert reader.new_lines("USER") == [
-        "USERGROUP REMOVE UG_USER_LIMIT ann root.small",
-        "USERGROUP SET UG_GROUP_LIMIT devs root.small",
-    ]
 
 
 def test_2_5_5_6_an_ask_above_a_limit_is_recorded_and_when_there_is_room_again() -> None:

@@ -39,16 +39,6 @@ def lines(stream: Stream) -> list[str]:
     return [line(message_of(record)) for record in stream.poll()]
 
 
-def test_2_10_events_are_sent_at_even_seconds_since_the_registration() -> None:
-    scheduler = Scheduler()
-    scheduler.apply(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE), 5 * SECOND)
-    assert scheduler.next_deadline() == 7 * SECOND
-    sent = scheduler.advance(100 * SECOND)  # time jumps, and they were sent at their own instant
-    assert [output.rm_id for output in sent] == ["rm"] * 2
-    assert all(isinstance(output.message, EventRecord) for output in sent)
-    assert scheduler.next_deadline() is None  # no timer while nothing is stored
-
-
 def test_2_10_i40_records_between_two_pushes_are_sent_with_the_next() -> None:
     script = quiet_after()
     script.advance(0.5)

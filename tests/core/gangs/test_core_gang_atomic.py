@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core_world import later, launch, news, queues, reported, scripted, serve
+from core_world import later, launch, news, queues, reported, scripted, serve, single
 from event_lines import RecordReader
 
 from quadriga.core import Options
@@ -37,13 +37,6 @@ def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -
     script.app(name, gang={"vcore": members * vcore}, **more)
     keys = [f"{name}-p{at}" for at in range(members)]
     script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
-
-
-def single(script: Script, *names: str, vcore: int) -> list[str]:
-    for name in names:
-        script.app(name)
-        script.ask(name, "a", vcore=vcore)
-    return news(script.schedule())
 
 
 def waits(reader: RecordReader) -> list[str]:
@@ -105,30 +98,6 @@ def test_q2_q8_without_a_complete_plan_nothing_is_held(script: Script) -> None:
     assert waits(reader) == ["g (Gang is placed: all 4 outstanding members)"]
 
 
-def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> None:
-    """Each fits alone, and not both."""
-    for name in "gh":
-        gang(script, name, 3)
-    assert {line.split("/")[0] for line in news(script.schedule())} == {"g"}
-    assert not script.scheduler.application("h").placeholders
-
-
-def test_q2_large_members_are_placed_before_small_ones(script: Script) -> None:
-    script.app("g", gang={"vcore": 8})
-    script.ask("g", "a", "b", "c", "d", group="small", placeholder=True, vcore=1)
-    assert len(news(serve(script, "g", "e", group="large", placeholder=True, vcore=4))) == 5
-
-
-def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script) -> None:
-    """Its second shape is looked up while the first one has taken room."""
-    script.app("g", gang={"vcore": 9})
-    assert news(serve(script, "g", "a", "b", "c", group="large", placeholder=True, vcore=3)) == []
-    script.app("h", gang={"vcore": 12})
-    script.ask("h", "a", "b", group="large", placeholder=True, vcore=3)
-    assert news(serve(script, "h", "c", "d", "e", group="small", placeholder=True, vcore=2)) == []
-    assert single(script, "s", vcore=2) == ["s/a-0 on n1"]
-
-
 @pytest.mark.parametrize(
     ("queue", "lacks", "text"),
     [
@@ -160,12 +129,6 @@ def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Scr
     assert news(script.schedule()) == []
     script.release("s", "a-0")  # the application has nothing left to do and no longer counts
     assert len(news(script.schedule())) == 2
-
-
-def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
-    script.app("g", gang={"vcore": 4}, style="Hard", timeout_ms=10_000)
-    serve(script, "g", "p0", group="g", placeholder=True, vcore=2)
-    assert "g Killing (ResourceReservationTimeout)" in script.advance(10)
 
 
 def test_q9_the_start_of_a_gang_that_has_waited_is_planned(script: Script) -> None:
@@ -247,16 +210,6 @@ def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Scri
     assert waits(reader) == [
         "g (Gang waits for nodes: 0 of 3 members could start now, "
         "no room for 2 of map[vcore:4], no room for 1 of map[vcore:3])"
-    ]
-
-
-def test_q8_a_record_says_that_predicates_refuse_a_member(script: Script) -> None:
-    script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
-    reader = RecordReader(script)
-    gang(script, "g", 2, 2)
-    script.schedule()
-    assert waits(reader) == [
-        "g (Gang waits for nodes: the predicates accept no node for one of its members)"
     ]
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from core_world import later, news, queues, reported, scripted, serve, state
+from core_world import later, news, queues, reported, scripted, serve, single, state
 from event_lines import RecordReader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,13 +59,6 @@ def gang(script: Script, name: str, members: int, vcore: int = 2, **more: Any) -
     return news(serve(script, name, *[f"m{at}" for at in range(members)], vcore=vcore))
 
 
-def single(script: Script, *names: str, vcore: int) -> list[str]:
-    for name in names:
-        script.app(name)
-        script.ask(name, "a", vcore=vcore)
-    return news(script.schedule())
-
-
 def lacks(script: Script, name: str = "g") -> str:
     return str(script.scheduler.application(name).gang.lacks)
 
@@ -89,13 +82,6 @@ def test_k204_members_are_placed_in_one_decision_and_the_application_runs(
     assert told(script, "g", "y").startswith("The cluster is full")
 
 
-@pytest.mark.parametrize("queue", ["default", "fair"])
-def test_k204_more_members_than_announced_start_with_the_others(script: Script, queue: str) -> None:
-    """Also in a fair queue: G7 is for placeholders, which hold parts."""
-    announce(script, "g", 4, f"root.{queue}")
-    assert len(news(serve(script, "g", "m0", "m1", "m2", "m3", vcore=2))) == 4
-
-
 def test_k204_all_allocations_are_in_one_response_where_the_rm_takes_many() -> None:
     options = Options(batch=100)
     script = scripted(config(), nodes=("n1", "n2"), options=options, vcore=4)
@@ -106,13 +92,6 @@ def test_k204_all_allocations_are_in_one_response_where_the_rm_takes_many() -> N
     update, *responses = [each.message for each in script.messages[before:]]
     assert isinstance(update, ApplicationResponse) and update.updated[0].state == "Running"
     assert [len(each.new) for each in responses] == [3]
-
-
-def test_k204_members_of_several_shapes_and_repeats_start_together(script: Script) -> None:
-    announce(script, "g", 7)
-    script.ask("g", "small", vcore=1, repeat=3)
-    assert news(script.schedule()) == []
-    assert len(news(serve(script, "g", "large", vcore=4, group="any"))) == 4
 
 
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
@@ -138,12 +117,6 @@ def test_k204_x17_its_execution_timeout_is_the_time_that_it_may_run() -> None:
     assert len(news(script.schedule())) == 4
     later(script, 6)
     assert state(script) == "Killing"
-
-
-def test_k204_x15_in_a_stateaware_queue_it_starts_and_runs_in_the_one_step(script: Script) -> None:
-    assert len(gang(script, "g", 3, queue="root.aware")) == 3
-    history = [name for _, name in script.scheduler.application("g").history]
-    assert history == ["New", "Accepted", "Starting", "Running"]
 
 
 def test_k204_g6_a_rejected_gang_and_refused_placeholder_asks_have_a_reason(
@@ -263,17 +236,6 @@ def test_k204_a_slot_is_taken_when_all_are_placed(script: Script) -> None:
     assert state(script) == "Running"
 
 
-def test_k204_q3_it_gathers_by_the_normal_rules(script: Script) -> None:
-    own = gathering(script)
-    script.release("s0", "a-0")
-    assert single(script, "t", vcore=2) == []  # what is free is kept
-    script.release_ask("t")
-    for name in ("s1", "s2"):
-        script.release(name, "a-0")
-    assert len(news(script.schedule())) == 4
-    assert own.state == "Placed"
-
-
 def gathering(script: Script) -> Any:
     """A gang of four that keeps the first node, while three applications are in its way."""
     single(script, "s0", "s1", "s2", vcore=2)
@@ -295,13 +257,6 @@ def test_k204_q3_it_gives_nodes_back_when_asks_of_it_are_removed(script: Script,
     assert any("some of its asks have been removed" in each for each in said)
     script.release("s0", "a-0")
     assert len(single(script, "t", vcore=2)) == 1
-
-
-def test_k204_g12_hints_to_add_nodes_go_out_for_all_members(script: Script) -> None:
-    gang(script, "g", 6)
-    assert sum("FAILED" in line for line in later(script, 60) + script.log) == 6
-    script.node("n3", vcore=4)
-    assert len(news(script.schedule())) == 6
 
 
 def test_k204_no_hint_goes_out_while_asks_are_missing() -> None:

@@ -3,31 +3,15 @@
 import pytest
 from core_world import in_order, launch, member, queues, running_gang, scripted, serve, state
 
-from quadriga.si import AllocationRequest, NodeInfo, RequestError, TerminationType
+from quadriga.si import NodeInfo, RequestError
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
 
 
 def only(script: Script, *nodes: str) -> None:
     """Predicates accept these nodes."""
     script.scheduler.set_predicate("rm", lambda key, node, _: None if node in nodes else "no")
-
-
-def test_x2_in_the_words_of_yunikorn(order: str) -> None:
-    """X1, X34: the same flow, other names; a reason stays as it is."""
-    script = scripted(order=order, extra={"si.stateNames": "yunikorn"}, memory=20)
-    script.app("g", gang={"memory": 30}, style="Hard")
-    serve(script, "g", "p0", group="tg", placeholder=True, memory=1)
-    script.advance(15 * MINUTE)
-    script.confirm()
-    updates = [line for line in script.log if line.startswith("g ")]
-    assert updates == [
-        "g Accepted (runApplication)",
-        "g Failing (ResourceReservationTimeout)",
-        "g Failed (failApplication)",
-    ]
 
 
 def test_x8_the_order_can_be_changed_while_running(script: Script) -> None:
@@ -40,18 +24,6 @@ def test_x8_the_order_can_be_changed_while_running(script: Script) -> None:
         assert script.release("a", f"x-{number}") == heard
     with pytest.raises(RequestError, match="neither design nor k8shim"):
         Script(extra={"si.messageOrder": "alphabetical"})
-
-
-def test_x9_held_asks_are_visible_and_not_reported_for_scale_up(script: Script) -> None:
-    """And when the hold is switched off they go on."""
-    script.app("g", gang={"memory": 30})
-    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
-    serve(script, "g", "real", memory=1)
-    assert script.advance(10) == []
-    (reason,) = script.scheduler.explain("g", "real").reasons
-    assert reason == "held until the gang is complete: has 1 B memory of 30 B memory"
-    script.configure(queues("default", default="properties: {gang.hold: 'false'}"))
-    assert script.schedule() == ["g Running (run)", "new g/real-0 on n1"]
 
 
 def test_x18_another_node_is_used_from_the_request_on(script: Script) -> None:
@@ -68,20 +40,6 @@ def test_x18_another_node_is_used_from_the_request_on(script: Script) -> None:
     assert (planned.uuid, planned.state) == ("real-0", "Planned")
     assert launch(script, "other", "x", memory=6) == []
     assert script.confirm() == ["new g/real-0 on n2"]
-
-
-def test_x18_any_placeholders_own_node_goes_first(script: Script) -> None:
-    """A placeholder whose node will do is taken before another node is tried."""
-    script.node("n2", memory=19)
-    script.node("n3", memory=20)
-    running_gang(script, count=3)
-    app = script.scheduler.application("g")
-    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
-    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
-    only(script, "n3")
-    (on_n3,) = [uuid for uuid, node in nodes.items() if node == "n3"]
-    assert member(script, "real") == [f"released g/{on_n3} PLACEHOLDER_REPLACED"]
-    assert script.confirm() == ["new g/real-0 on n3"]
 
 
 def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> None:
@@ -133,30 +91,6 @@ def test_i17_x35_a_placeholder_ask_that_changes_its_size(script: Script, announc
     assert (group.count, group.allocated) == (2, 2)
 
 
-def test_i17_a_partly_allocated_placeholder_ask_stays_one(script: Script) -> None:
-    """What is allocated belongs to its ask: the key cannot become something else by then."""
-    script.app("g", gang={"memory": 40})
-    assert len(serve(script, "g", "p", group="tg", placeholder=True, repeat=2, memory=15)) == 1
-    for group, flag in (("tg", False), ("other", True)):
-        (answer,) = script.ask("g", "p", group=group, placeholder=flag, memory=5)
-        assert answer.startswith("rejected ask g/p: ")
-    script.release("g", "p-0")
-    assert state(script) == "Accepted"
-
-
-def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:
-    """M2: the ask is there before the release that would have let the application wait."""
-    launch(script, "g", "a", memory=1)
-    request = AllocationRequest(rmID="rm")
-    ask = request.asks.add(allocationKey="b", applicationID="g", maxAllocations=1)
-    ask.resourceAsk.resources["memory"].value = 1
-    request.releases.allocationsToRelease.add(
-        applicationID="g", UUID="a-0", terminationType=TerminationType.STOPPED_BY_RM
-    )
-    assert script.send(request) == ["released g/a-0 STOPPED_BY_RM"]
-    assert state(script) == "Running"
-
-
 MINUTE = 60
 
 
@@ -177,21 +111,6 @@ def test_x35_real_asks_are_held_until_all_that_were_asked_for_are_there(script: 
     heard = script.schedule()
     assert heard[:2] == ["g Running (run)", "new g/p1-0 on n2 placeholder of tg"]
     assert "new g/before-0 on n1" in heard
-
-
-@pytest.mark.parametrize(("style", "end"), [("Soft", "Accepted"), ("Hard", "Killed")])
-def test_x35_the_timeout_takes_back_what_there_is(script: Script, style: str, end: str) -> None:
-    """G44 to G46: the timer starts with the first placeholder."""
-    script.app("g", style=style, timeout_ms=60_000)
-    placeholders(script, "p0", "p1", size=15)
-    script.advance(30)
-    script.schedule()
-    assert script.advance(59) == ["FAILED g/p1"]
-    heard = script.advance(1)
-    assert "released g/p0-0 TIMEOUT" in heard
-    assert "released ask g/p1 TIMEOUT" in heard
-    script.confirm()
-    assert state(script) == end
 
 
 @pytest.mark.parametrize("announced", [{"memory": 1}, None])
@@ -230,17 +149,6 @@ def test_x35_a_fair_queue_takes_no_placeholder_asks() -> None:
     (heard,) = placeholders(script, "p0")
     assert heard.startswith("rejected ask g/p0") and "unsupported sort type" in heard
     assert "new g/real-0 on n1" in serve(script, "g", "real", memory=1)
-
-
-def test_x35_a_node_that_goes_with_a_placeholder(script: Script) -> None:
-    """Soft: a lost placeholder counts (S5)."""
-    script.node("n2", memory=20)
-    script.app("g")
-    placeholders(script, "p0", "p1", "p2", size=15)
-    script.schedule()
-    script.node("n2", NodeInfo.DECOMISSION)
-    script.node("n3", memory=20)
-    assert script.schedule() == ["g Running (run)", "new g/p2-0 on n3 placeholder of tg"]
 
 
 @pytest.mark.parametrize("style", ["", "Soft", "soft", "Spongy"])

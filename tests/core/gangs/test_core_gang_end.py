@@ -313,8 +313,6 @@ def test_g58_what_is_stored(script: Script) -> None:
     assert (sum(app.allocated), sum(app.allocated_placeholder)) == (1, 1)
 
 
-STOPPED = TerminationType.STOPPED_BY_RM
-PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 MINUTE = 60
 HOUR = 3600
 
@@ -388,42 +386,6 @@ def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
     assert state(script) == "Running"
 
 
-@pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_s5_all_placeholders_lost_with_a_member_waiting(script: Script, style: str) -> None:
-    """Soft: it runs without them. Hard: the timer goes on, and ends it."""
-    gang(script, "p0", announced=2, style=style)
-    script.ask("g", "real", group="tg", memory=1)
-    script.node("n2", memory=5)
-    script.node("n1", NodeInfo.DECOMISSION)
-    script.ask("g", "p1", group="tg", placeholder=True, memory=1)
-    if style == "Soft":
-        assert "g Running (run)" in script.schedule()
-        return
-    script.schedule()
-    script.release("g", "p1-0")
-    assert state(script) == "Accepted"
-    script.advance(15 * MINUTE)
-    script.confirm()
-    assert state(script) == "Killed"
-
-
-@pytest.mark.parametrize("how", ["its ask goes", "an hour passes"])
-def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script, how: str) -> None:
-    """2.10: after an hour in vain others are served on the node again."""
-    script.node("n2", memory=5)
-    launch(script, "plain", "x", memory=10)
-    serve(script, "plain", "big", memory=14)
-    script.advance(2)
-    script.schedule()
-    assert script.scheduler.partition().nodes["n1"].reservation is not None
-    assert launch(script, "other", "small", memory=8) == []
-    if how == "its ask goes":
-        script.release_ask("plain", "big")
-    else:
-        script.advance(HOUR)
-    assert "new other/small-0 on n1" in script.schedule()
-
-
 @pytest.mark.parametrize("style", ["Soft", "Hard"])
 def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str) -> None:
     """It does not hold up a stateaware queue for ever: its real asks are held, and nothing else comes."""
@@ -472,15 +434,3 @@ def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script, again: bool
         assert script.advance(MINUTE - 1) == []
         assert script.advance(1) == ["g Waiting (wait)"]
         assert script.advance(30) == ["g Completed (complete)"]
-
-
-def test_2_1_the_last_placeholder_completes_an_application_that_waits(script: Script) -> None:
-    """Whoever releases it, and at once: the 30 s of Waiting are for applications without placeholders."""
-    running_gang(script, 3)
-    member(script, "real")
-    script.confirm()
-    script.release("g", "real-0")
-    assert state(script) == "Waiting"
-    for left in ("Waiting", "Completed"):
-        script.release("g", next(iter(script.scheduler.application("g").placeholders)))
-        assert state(script) == left

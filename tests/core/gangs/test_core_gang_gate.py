@@ -213,19 +213,6 @@ def test_x17_the_run_limit_is_not_restarted(script: Script, back: bool) -> None:
     assert state(script, "a") == ("Killing" if back else "Killed")
 
 
-def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
-    """Each allocation's own, from its start."""
-    launch(script, "a", "x", memory=6, repeat=3, timeout_ms=60_000, queue=LEFT)
-    script.advance(59)
-    assert script.advance(1) == ["released a/x-0 TIMEOUT", "released a/x-1 TIMEOUT"]
-    script.confirm()
-    (*_, last) = script.scheduler.story("allocation/a/x-0")
-    assert (last.source, last.target) == ("Releasing", "Expired")
-    assert script.schedule() == ["new a/x-2 on n1"]
-    assert script.advance(60) == ["released a/x-2 TIMEOUT"]
-    assert script.confirm() == ["a Waiting (wait)"]
-
-
 @pytest.mark.parametrize(("style", "end"), [("Hard", "Killing"), ("Soft", "Resuming")])
 def test_gang_wait_ends_the_wait_for_a_first_placeholder(order: str, style: str, end: str) -> None:
     script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=5)
@@ -278,18 +265,6 @@ def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
     script.ask("plain", "x", memory=100)
     script.advance(10 * MINUTE)
     assert state(script, "plain") == "Accepted"
-
-
-def test_gang_wait_limit_also_ends_the_wait_at_the_gate(order: str) -> None:
-    script = scripted(siblings("gang.wait.limit: 60s"), order=order, memory=100)
-    launch(script, "plain", "x", memory=6, queue=RIGHT)
-    gang(script, "a", LEFT, 10, style="Soft")
-    assert serve(script, "a", "real", memory=1) == []
-    script.advance(60)
-    assert state(script, "a") == "Accepted"
-    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
-    script.remove_app("a")
-    assert script.app("a", LEFT, gang={"memory": 10}) == ["accepted a"]
 
 
 def test_x16_a_gang_whose_application_runs_already_is_placed_one_by_one() -> None:

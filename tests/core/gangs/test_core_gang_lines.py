@@ -107,23 +107,6 @@ def test_gangs_in_a_line_are_decided_as_if_each_were_tried(seed: int, policy: st
     assert few <= many
 
 
-def test_the_next_gang_of_a_line_is_tried_if_the_first_does_not_wait_again() -> None:
-    """The first loses its asks before it is tried, or is placed."""
-    for lost in (True, False):
-        script = scripted(queues("default"), options=OPTIONS)
-        script.node("n", vcore=4)
-        launch(script, "s", "a", "b", "c", "d", vcore=1)
-        for name in ("g0", "g1", "g2"):
-            gang(script, name, ((1, 1),))
-        assert news(script.schedule()) == []
-        script.release("s", "a-0")
-        if lost:
-            script.release_ask("g0")
-        assert news(script.schedule()) == [f"g{int(lost)}/g{int(lost)}-0-0-0 on n"]
-        script.release("s", "b-0")
-        assert len(news(script.schedule())) == 1
-
-
 def test_q2_a_gang_of_two_sizes_starts_when_one_node_gains_what_another_lost() -> None:
     """There is room for fewer members of the second size than when it failed, but not for want of nodes."""
     script = scripted(queues("default"), options=OPTIONS)
@@ -138,19 +121,6 @@ def test_q2_a_gang_of_two_sizes_starts_when_one_node_gains_what_another_lost() -
     for name in ("n3", "n4"):
         script.node(name, vcore=2, memory=1)
     assert len(news(script.schedule())) == 5
-
-
-def test_q2_a_gang_of_two_sizes_starts_when_a_node_gains_less_than_a_member() -> None:
-    """The node has room for no more members of either size than before, but for one of each."""
-    script = scripted(queues("default"), options=OPTIONS)
-    script.node("n", vcore=5, memory=3)
-    launch(script, "s", "k", vcore=0, memory=1)
-    script.app("g", gang={"vcore": 4, "memory": 3})
-    script.ask("g", "a", group="a", placeholder=True, vcore=2, memory=1)
-    script.ask("g", "b", group="b", placeholder=True, vcore=2, memory=2)
-    assert news(script.schedule()) == []
-    script.release("s", "k-0")
-    assert len(news(script.schedule())) == 2
 
 
 def test_q16_few_gangs_of_several_sizes_are_tried_at_one_instant_and_the_others_later() -> None:

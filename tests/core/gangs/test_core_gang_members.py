@@ -76,16 +76,6 @@ def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script, refu
     assert group_counts(script) == (1, 1, 0)
 
 
-def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
-    running_gang(script, count=2, size=10)
-    script.node("n2", memory=15)
-    assert member(script, "real", size=15) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert allocated(script) == {"node": 20, "queue": 25, "user": 25}
-    assert script.confirm() == ["new g/real-0 on n2"]
-    assert allocated(script) == {"node": 10, "queue": 25, "user": 25}
-    assert group_counts(script) == (1, 1, 0)
-
-
 def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -> None:
     script.configure(limited_to(16))
     running_gang(script, count=2, size=4)
@@ -144,19 +134,6 @@ def test_x37_a_placeholder_that_ends_meanwhile(script: Script, with_node: bool) 
         assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
         assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
     assert script.schedule() == [f"new g/real-1 on {'n2' if with_node else 'n1'}"]
-
-
-@pytest.mark.parametrize("planned", [False, True])
-def test_x39_another_node_instead_of_one_that_drains(script: Script, planned: bool) -> None:
-    """Before the plan and after it."""
-    running_gang(script, count=1)
-    script.node("n2", memory=20)
-    if not planned:
-        script.node("n1", DRAIN)
-    assert member(script, "real") == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    if planned:
-        script.node("n1", DRAIN)
-    assert script.confirm() == ["new g/real-0 on n2"]
 
 
 @pytest.mark.parametrize("how", ["open again", "another node"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from core_world import launch, news, queues, scripted
+from core_world import launch, news, queues, refuse, scripted
 
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
+from quadriga.core.gangs import plan
 from quadriga.core.model.node import Node
 from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.resources.shapes import Shape
@@ -138,9 +139,7 @@ def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.Monkey
 def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each member is asked about on its own, but only the node that the last one took has changed."""
     script = cluster("atomic", "fair", [4] * 50)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "odd" if int(node[-1]) % 2 else None
-    )
+    refuse(script, lambda key, node: int(node[-1]) % 2 == 1, "odd")
     score, scored = NodeIndex.policy_score, []
 
     def counted(index: NodeIndex, node: Node, shape: Shape) -> float:
@@ -155,14 +154,45 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
     assert len(scored) <= 50 + 40
 
 
+@pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
+@pytest.mark.parametrize("seed", range(4))
+def test_q2_the_first_nodes_are_enough(
+    sort: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan with predicates is that among all nodes, and looks at few of them where these are accepted."""
+    places: list[list[str]] = []
+    score, scored = NodeIndex.policy_score, [0, 0]
+
+    def counted(index: NodeIndex, node: Node, shape: Shape) -> float:
+        scored[len(places)] += 1
+        return score(index, node, shape)
+
+    monkeypatch.setattr(NodeIndex, "policy_score", counted)
+    for few in (1, 1_000):
+        monkeypatch.setattr(plan, "_FEW", few)
+        random = Random(seed)
+        script = cluster("atomic", sort, [random.randint(1, 6) for _ in range(120)])
+        refused = random.choice((0, 0, 3, 40))
+        script.scheduler.set_predicate(
+            "rm",
+            lambda key, node, _, refused=refused: "no" if int(node[1:]) % 41 < refused else None,
+        )
+        found: list[str] = []
+        for at in range(12):
+            groups = [(name, random.randint(1, 4), random.randint(1, 3)) for name in "tu"]
+            gang(script, f"g{at}", groups[: random.randint(1, 2)])
+            found += news(script.schedule())
+        places.append(found)
+    assert places[0] == places[1] != []
+    assert refused or scored[0] * 2 < scored[1]
+
+
 @pytest.mark.parametrize("nodes", [3, 5])
 def test_q2_members_make_way_for_one_that_predicates_accept_nowhere_else(nodes: int) -> None:
     """The last one gets the node of the first, which gets that of the second, which gets a third node."""
     script = cluster("atomic", "binpacking", [1] * nodes)
     accepted = [("n000", "n001"), ("n001", "n002"), ("n000",)]
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node in accepted[int(key[-1])] else "no"
-    )
+    refuse(script, lambda key, node: node not in accepted[int(key[-1])])
     gang(script, "g", [("t", 3, 1)])
     assert [line.split()[-1] for line in news(script.schedule())] == ["n001", "n002", "n000"]
 

@@ -3,12 +3,11 @@
 from typing import Any
 
 import pytest
-from core_world import member, queues, reported, scripted, serve, state
+from core_world import member, queues, report, reported, scripted, serve, state
 
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
+from quadriga.si import Allocation, NodeInfo
 from quadriga.sim.scripted.script import Script
 
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
 MINUTE = 60
 
 
@@ -24,11 +23,6 @@ def ran(key: str, group: str = "tg", **more: Any) -> Allocation:
 
 def placeholder(key: str, group: str = "tg") -> Allocation:
     return ran(key, group, placeholder=True)
-
-
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    """The other way of recovery: AllocationRequest.allocations (SI 1.4)."""
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
@@ -52,17 +46,6 @@ def test_g56_g57_allocations_come_with_their_node(script: Script) -> None:
         "released g/p0-0 PLACEHOLDER_REPLACED",
     ]
     assert script.confirm() == ["new g/real-0 on n1"]
-
-
-def test_g56_a_recovered_incomplete_gang_times_out(script: Script) -> None:
-    """G44: its timeout starts with the first placeholder that is recovered."""
-    script.app("g", gang={"memory": 3}, style="Hard")
-    script.advance(MINUTE)
-    script.node("n1", memory=20, existing=[placeholder("p0")])
-    script.advance(15 * MINUTE - 1)
-    assert state(script) == "Accepted"
-    script.advance(1)
-    assert state(script) == "Killing"
 
 
 def test_g56_recovery_knows_no_quota(script: Script) -> None:

@@ -6,7 +6,7 @@ import pytest
 from core_world import launch, member, news, queues, scripted, serve, state
 
 from quadriga.core import Options
-from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo, NodeResponse
+from quadriga.si import AllocationResponse, ApplicationResponse, NodeResponse
 from quadriga.sim.scripted.script import Script
 
 QUEUES = queues(
@@ -39,23 +39,6 @@ def test_g2_g5_a_gang_needs_no_first_pod_and_no_task_groups(script: Script) -> N
     placeholders(script, "g", 1, "large", 3)
     assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
     assert "g Running (run)" in script.schedule()
-
-
-def test_g3_placeholders_obey_quota_and_nodes_like_any_ask(script: Script) -> None:
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    script.node("n2", memory=2)
-    script.node("n3", memory=1)
-    script.app("g", "root.gangs", gang={"memory": 10})
-    placeholders(script, "g", 10)
-    heard = script.schedule()  # three fit on the two open nodes
-    assert [line.split()[3] for line in heard] == ["n2", "n3", "n2"]
-    script.node("n4", memory=100)
-    assert len(script.schedule()) == 8  # the rest, and one update
-    script.ask("g", "more", group="tg", placeholder=True, memory=1)
-    assert script.schedule() == []  # the queue's quota is used up
-    queue = script.scheduler.partition().queue("root.gangs")
-    assert queue is not None
-    assert queue.allocated[0] == 10
 
 
 def test_g3_placeholders_are_sorted_by_priority_and_age(script: Script) -> None:

@@ -247,20 +247,6 @@ def groups_in_core(service: SchedulerService, app_id: str) -> Any:
     return service.read(lambda core: core.application(app_id, rm_id="rm").groups_of_user)
 
 
-def test_i24_an_application_waits_for_its_users_groups_and_nobody_else_does(world: World) -> None:
-    with serving(world, "other") as service:
-        slow = service.submit(applications("slow"))
-        later = service.submit(si.ApplicationRequest(rmID="rm"))
-        world.directory.is_asked()
-        service.submit(applications("ann", rm_id="other")).result(PATIENCE)
-        assert not slow.done() and not later.done()
-        world.directory.answers.set()
-        slow.result(PATIENCE)
-        later.result(PATIENCE)
-        assert groups_in_core(service, "app-slow") == groups_of("slow")
-        assert "quadriga" not in world.directory.threads  # the scheduler's own
-
-
 def test_i24_a_large_request_has_the_groups_of_all_its_users(world: World) -> None:
     with serving(world) as service:
         service.update_application(applications(*(f"user-{number}" for number in range(600))))

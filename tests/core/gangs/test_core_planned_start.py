@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from quadriga.core import Options
 from quadriga.core.gangs import planned_start
+from quadriga.core.model import predictions
 from quadriga.core.model.gang import PlannedStart
 from quadriga.sim.scripted.script import Script
 
@@ -84,7 +85,7 @@ class World:
         for node, need in plan.needs.items():
             left = list(node.total)
             for each in node.allocations:
-                expected = node.partition.run_times.end_of(each, self.now * SECOND)
+                expected = predictions.expected_end(each, self.now * SECOND)
                 if expected is None or expected.time > plan.start:
                     left = [had - used for had, used in zip(left, each.vector, strict=False)]
             if any(had < asked for had, asked in zip(left, need, strict=False)):
@@ -156,21 +157,6 @@ def test_q9_explain_and_the_gang_itself_say_when_and_where_it_starts() -> None:
     assert said.startswith(
         "Each node with room for it is kept for the gang wide, whose start is planned in 940 s"
     )
-
-
-def test_q11_an_overrun_is_expected_to_last_as_long_again() -> None:
-    world = World(1)
-    world.submit("late", 1, 4, 5000, 100)
-    world.decide()
-    world.submit("a", 2, 2, 10, 10)
-    world.decide()
-    world.step(AFTER)
-    starts = []
-    for _ in range(5):
-        assert world.plan is not None
-        starts.append(world.plan.start // SECOND)
-        world.step(starts[-1] - world.now)
-    assert starts == [100, 160, 220, 340, 580]
 
 
 def random_jobs(random: Random, world: World, number: int, told: object) -> None:

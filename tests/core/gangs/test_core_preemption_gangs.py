@@ -149,12 +149,3 @@ def test_a_daemon_tries_again_when_the_gang_on_its_node_has_started() -> None:
     script.ask("g", "g-p2", group="g", placeholder=True, vcore=1)
     assert news(script.schedule()) == ["g/g-p2-0 on n2 placeholder of g"]
     assert after(script, 15) == ["g/g-p1-0"]
-
-
-def test_a_daemon_without_candidates_keeps_no_timer() -> None:
-    script = cluster(size=1)
-    plain(script, priority=9)
-    daemon(script)
-    script.advance(60)
-    deadline = script.scheduler.next_deadline()
-    assert deadline is None or deadline - script.now > 60 * 10**9

@@ -15,7 +15,6 @@ from quadriga.core.intake import dispatcher, fires
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES
 from quadriga.core.intake.routes import Answers, Route, concerns, part
 from quadriga.fsm import ALLOCATION, ASK, LIFECYCLES, DefinitionError, InvalidTransition, Lifecycle
-from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.si import Allocation, AllocationRequest, NodeInfo
 from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -282,17 +281,3 @@ def test_handlers_name_no_trigger_no_lifecycle_and_no_outbox() -> None:
         and (names := list(named_by(ast.parse(path.read_text(encoding="utf-8")))))
     }
     assert found == {}
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "kernel.fire(fires.ask, ask, ask_fsm.REJECT)",
-        "kernel.fire(ASK, ask, fires.reject)",
-        "kernel.fire(fires.ask, ask, 'reject')",
-        "kernel.outbox.rejected_asks(rm, rejected)",
-    ],
-)
-def test_code_that_bypasses_the_table_would_be_found(code: str) -> None:
-    assert list(named_by(ast.parse(code)))
-    assert ask_fsm.REJECT == "reject"

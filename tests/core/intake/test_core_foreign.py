@@ -2,12 +2,12 @@
 
 import pytest
 from core_steps import later, on_nodes, refused, run, serve, submit
-from core_world import reported
+from core_world import report, reported
 
 from quadriga import si
 from quadriga.core import RequestError
 from quadriga.core.model.node import ForeignAllocation, Node
-from quadriga.si.constants import CREATION_TIME, FOREIGN_DEFAULT, FOREIGN_STATIC, TAG_FOREIGN
+from quadriga.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN
 from quadriga.sim.scripted.script import Script, resource
 
 STOPPED = si.TerminationType.STOPPED_BY_RM
@@ -34,10 +34,6 @@ def others(
         allocationTags={tag: kind, **(tags or {})},
         resourcePerAlloc=resource(quantities),
     )
-
-
-def report(script: Script, *allocations: si.Allocation) -> list[str]:
-    return script.send(si.AllocationRequest(rmID="rm", allocations=allocations))
 
 
 def gone(
@@ -78,23 +74,6 @@ def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
     assert run(script, "other", "d", gpu=1) == []
     script.node("n1", si.NodeInfo.UPDATE, vcore=4000, gpu=2)
     assert script.schedule()[-1] == "new other/d-0 on n1"
-
-
-def test_x19_it_is_known_by_what_was_reported(script: Script) -> None:
-    tags = {CREATION_TIME: "5", "kubernetes.io/meta/podName": "proxy"}
-    script.advance(60)
-    report(script, others("pod-1", tags=tags, vcore=1500))
-    report(script, others("pod-2", kind=FOREIGN_STATIC, vcore=100))
-    # current shims leave the domain of the tag out
-    report(script, others("pod-3", tag="foreign", kind=FOREIGN_STATIC, vcore=200))
-    one, two, three = node(script).foreign.values()
-    assert (one.allocation_key, one.node.node_id, one.priority) == ("pod-1", "n1", 7)
-    assert one.tags == {TAG_FOREIGN: FOREIGN_DEFAULT, **tags}
-    assert (one.created, two.created) == (5 * 10**9, 60 * 10**9)
-    assert one.vector[one.node.partition.registry.index["vcore"]] == 1500
-    # a static one belongs to the node
-    assert (one.preemptable, two.preemptable, three.preemptable) == (True, False, False)
-    assert books(script) == (0, 1800, 2200)
 
 
 def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
@@ -165,23 +144,6 @@ def test_x19_i42_wrong_ones_are_rejected_and_the_others_taken_up(script: Script)
         assert line.startswith(f"rejected allocation {key}: ") and why in line
     assert list(known(script)) == ["pod-4"]
     assert books(script) == (0, 0, 4000)
-
-
-def test_x19_occupied_resources_and_foreign_allocations_add_up(script: Script) -> None:
-    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 500})
-    report(script, others("pod-1", vcore=1000))
-    assert books(script) == (0, 1500, 2500)
-    # a change of one leaves the other alone, and that of capacity both
-    script.node("n1", si.NodeInfo.UPDATE, occupied={"vcore": 700})
-    assert books(script) == (0, 1700, 2300)
-    report(script, others("pod-1", vcore=1200))
-    assert books(script) == (0, 1900, 2100)
-    script.node("n1", si.NodeInfo.UPDATE, vcore=3000)
-    assert books(script) == (0, 1900, 1100)
-    script.node("n1", si.NodeInfo.UPDATE, occupied={})
-    assert books(script) == (0, 1200, 1800)
-    gone(script, "pod-1")
-    assert books(script) == (0, 0, 3000)
 
 
 def test_x19_a_node_may_bring_foreign_allocations(script: Script) -> None:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from core_steps import on_nodes, run, serve, submit
-from core_world import queues, scripted
+from core_world import queues
 
 from quadriga import si
 from quadriga.core import RequestError, Scheduler, SchedulerService
-from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
+from quadriga.sim.scripted.script import Script, resource
 
 MOST = 2**63 - 1
 
@@ -171,21 +171,6 @@ def test_a_creation_time_that_is_none(tag: str) -> None:
     assert script.app("app", gang={"vcore": 5}, tags=tags) == ["accepted app"]
 
 
-def test_missing_resources() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    bare = si.AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
-    (line,) = script.send(si.AllocationRequest(rmID="rm", asks=[bare]))
-    assert line.startswith("rejected ask app/a: invalid ask added to app app")
-    assert script.node("n1", si.NodeInfo.CREATE) == ["accepted node n1"]
-    new = si.AddApplicationRequest(applicationID="b", queueName="default")
-    new.ugi.user = "ann"
-    assert script.send(si.ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
-    # a type that nobody offers is waited for
-    assert serve(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
-    script.node("n2", **{"nvidia.com/gpu": 1})
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
-
-
 ODD = ["ключ", "鍵 with spaces", "a/b|c,d", "..", "💥", "x" * 2_000, "\x00", "' OR 1=1", "-0", "\n"]
 
 
@@ -202,19 +187,3 @@ def test_names_are_only_names(name: str) -> None:
     assert script.release(name, f"{name}-0")[0] == f"released {name}/{name}-0 STOPPED_BY_RM"
     assert script.remove_app(name)
     assert script.node(name, si.NodeInfo.DECOMISSION) == []
-
-
-def test_duplicates_in_one_request() -> None:
-    script = on_nodes(n1=1000)
-    user = si.UserGroupInformation(user="ann")
-    new = si.AddApplicationRequest(applicationID="app", queueName="default", ugi=user)
-    lines = script.send(si.ApplicationRequest(rmID="rm", new=[new, new]))
-    assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
-    serve(script, "app", "a", "a", vcore=500)
-    stop = si.AllocationRelease(
-        partitionName="default", applicationID="app", UUID="a-0", terminationType=1
-    )
-    assert script.send(releases(stop, stop, stop)) == [
-        "released app/a-0 STOPPED_BY_RM",
-        "app Waiting (wait)",
-    ]

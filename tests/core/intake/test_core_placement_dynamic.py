@@ -1,10 +1,11 @@
 """Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9), also under load."""
 
 import json
-import random
 
 import pytest
 from core_steps import serve
+from core_world import story
+from tree_side import paths
 
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.si import RequestError
@@ -46,14 +47,6 @@ def queue(script: Script, path: str) -> Queue:
     found = script.scheduler.partition().queue(path)
     assert found is not None, path
     return found
-
-
-def paths(script: Script) -> list[str]:
-    return [queue.path for queue in script.scheduler.partition().queues()]
-
-
-def story(script: Script, path: str) -> list[str]:
-    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
 # -- templates -------------------------------------------------------------------------------------
@@ -219,93 +212,3 @@ def test_a_made_queue_has_a_hundred_levels_at_most(script: Script) -> None:
     assert script.app("deep", deep) == ["accepted deep"]
     assert serve(script, "deep", "a", vcore=1) == ["deep Running (run)", "new deep/a-0 on n1"]
     assert script.scheduler.check() == []
-
-
-HEAD = """\
-partitions:
-  - name: default
-    placementrules:
-      - name: tag
-        value: namespace
-        create: true
-        filter: {users: ['^u']}
-        parent: {name: user, create: true, parent: {name: fixed, value: root.ns}}
-      - {name: provided, create: true}
-    queues:
-      - name: root
-        submitacl: '*'
-        limits:
-          - {limit: each, users: ['*'], maxresources: {memory: 60}, maxapplications: 4}
-        queues:
-          - name: ns
-            parent: true
-            maxapplications: 9
-"""
-TEMPLATES = (
-    "            childtemplate: {maxapplications: 2, resources: {max: {memory: 30}}}\n",
-    "            childtemplate: {maxapplications: 9, resources: {guaranteed: {memory: 5}}}\n",
-    "            childtemplate: {maxapplications: 1, properties: {application.sort.policy: fair}}\n",
-)
-MORE = (
-    "",
-    "          - {name: made}\n",
-    "          - {name: made, parent: true}\n",
-    "          - {name: made, queues: [{name: x, resources: {max: {memory: 20}}}, {name: y}]}\n",
-)
-
-
-def storm(seed: int, steps: int = 120) -> list[str]:
-    """The queues at the end."""
-    chance = random.Random(seed)
-    script = Script(HEAD + TEMPLATES[0])
-    for number in range(3):
-        script.node(f"n{number}", memory=40, pods=20)
-    apps: list[str] = []
-    for step in range(steps):
-        what = chance.random()
-        if what < 0.3:
-            app = f"app{step:03}"
-            tags = {}
-            if chance.random() < 0.6:
-                tags["namespace"] = chance.choice(["a", "b", "c.d"])
-            if chance.random() < 0.3:
-                quota = {"resources": {"memory": {"value": chance.randint(0, 40)}}}
-                tags["namespace.resourcequota"] = json.dumps(quota)
-                tags["namespace.resourcemaxapps"] = str(chance.randint(0, 3))
-            queue = chance.choice(["root.made.x", "root.made", "root.made.y", "other", ""])
-            gang = {"memory": chance.randint(1, 40)} if chance.random() < 0.2 else None
-            user = chance.choice(["u1", "u2", "joe"])
-            if f"accepted {app}" in script.app(app, queue, user=user, tags=tags, gang=gang):
-                apps.append(app)
-                if gang:
-                    script.ask(app, f"{app}-p", group="g", placeholder=True, **gang)
-                for key in range(chance.randint(0, 4)):
-                    script.ask(app, f"{app}-{key}", memory=chance.randint(1, 15))
-        elif what < 0.5:
-            script.schedule(chance.randint(1, 8))
-        elif what < 0.65 and apps:
-            script.remove_app(apps.pop(chance.randrange(len(apps))))
-        elif what < 0.75 and apps:
-            script.release(chance.choice(apps))
-        elif what < 0.8:
-            script.confirm()
-        elif what < 0.9:
-            script.advance(chance.choice([1, 4, 10, 35]))
-        elif what < 0.95:
-            script.scheduler.clean_queues(script.now)
-        else:
-            try:
-                script.configure(HEAD + chance.choice(TEMPLATES) + chance.choice(MORE))
-            except ValueError as refused:  # a busy queue cannot change its kind
-                assert "applications" in str(refused)
-    for app in apps:
-        script.remove_app(app)
-    script.confirm()
-    script.configure(HEAD + TEMPLATES[0])
-    script.advance(60)
-    return [queue.path for queue in script.scheduler.partition().queues()]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_v1_to_v9_queues_that_come_and_go(seed: int) -> None:
-    assert storm(seed) == ["root", "root.ns"]

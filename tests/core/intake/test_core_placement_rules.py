@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import pytest
+from tree_side import paths
 
 from quadriga import si
 from quadriga.core import Scheduler
@@ -47,10 +48,6 @@ def add(script: Script, queue: str = "", *, groups: tuple[str, ...] = (), **give
     if line != f"accepted {app_id}":
         return line.removeprefix(f"rejected {app_id}: ")
     return script.scheduler.application(app_id, rm_id=script.rm_id).queue.path
-
-
-def paths(script: Script) -> list[str]:
-    return [queue.path for queue in script.scheduler.partition().queues()]
 
 
 NO_MATCH = "application rejected: no placement rule matched"
@@ -264,21 +261,6 @@ def test_placement_is_part_of_the_explanation() -> None:
     assert texts == ["queue root.joe by rule 1 (user) ('root.a' was asked for)"]
 
 
-def test_a_rejected_application_is_kept_with_the_reason() -> None:
-    script = cluster("{name: provided}")
-    for queue, user in (("root.nope", "joe"), ("root.a", "")):
-        add(script, queue, user=user)
-    add(script, "root.a")
-    assert "already existed" in script.app("app-3", "root.a")[0]
-    ended = [(app.app_id, app.queue_asked, app.state) for app in script.scheduler.partition().ended]
-    assert ended == [
-        ("app-1", "root.nope", "Rejected"),
-        ("app-2", "root.a", "Rejected"),
-        ("app-3", "root.a", "Rejected"),
-    ]
-    assert script.scheduler.application("app-3").state == "New"
-
-
 DEV_ONLY = (
     "partitions: [{name: default, queues: [{name: root, queues: [{name: a, submitacl: ' dev'}]}]}]"
 )
@@ -288,23 +270,6 @@ SECOND = 10**9
 
 def submit(script: Script, app_id: str, user: str, *groups: str) -> list[str]:
     return script.app(app_id, "root.a", user=user, groups=groups)
-
-
-def test_i24_groups_that_are_not_named_are_looked_up() -> None:
-    script = Script(DEV_ONLY)
-    asked: list[str] = []
-
-    def groups_of(user: str) -> tuple[str, ...]:
-        asked.append(user)
-        return ("dev", "ops") if user == "joe" else ()
-
-    script.scheduler.set_group_resolver(groups_of)
-    assert submit(script, "one", "joe") == ["accepted one"]
-    assert script.scheduler.application("one").groups_of_user == ("dev", "ops")
-    (said,) = submit(script, "two", "ann")
-    assert "user ann may not submit to root.a" in said
-    assert submit(script, "three", "ann", "dev") == ["accepted three"]
-    assert asked == ["joe", "ann"]
 
 
 def test_i24_without_a_resolver_there_are_no_groups() -> None:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from core_world import later, scripted, serve
+from core_world import later, report, scripted, serve
 
 from quadriga.core.model.application import Application
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, PreemptionPolicy, TerminationType
+from quadriga.si import Allocation, NodeInfo, PreemptionPolicy, TerminationType
 from quadriga.si.constants import CREATION_TIME, KEY_ALLOW_PREEMPTION, TAG_CREATION_TIME
 from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
 
@@ -43,10 +43,6 @@ def ran(key: str, size: int = 1000, **more: Any) -> Allocation:
     return message
 
 
-def report(script: Script, *allocations: Allocation) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
-
-
 def app(script: Script, name: str = "app") -> Application:
     return script.scheduler.application(name)
 
@@ -65,19 +61,6 @@ def used(script: Script) -> tuple[int, int, int]:
 
 
 # -- the same again --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("asked", [False, True])
-def test_2_20_a_repeated_report_changes_nothing(script: Script, asked: bool) -> None:
-    """Nor does the report of what was allocated here."""
-    if asked:
-        serve(script, "app", "a", vcore=1000)
-        assert report(script, ran("a", uuid="")) == []
-    else:
-        assert report(script, ran("a"))[-1] == "new app/a-0 on n1"
-    assert report(script, ran("a")) == []
-    assert report(script, ran("a"), ran("a")) == []
-    assert used(script) == (1000, 1000, 1000)
 
 
 def test_x12_a_key_alone_names_the_one_allocation_that_it_has(script: Script) -> None:

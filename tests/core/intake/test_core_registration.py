@@ -237,15 +237,6 @@ def test_the_default_is_used_or_what_the_operator_gives_or_what_one_brings_for_i
     assert active(service, "own") == ["b"]
 
 
-def test_all_who_follow_get_the_new_queues_at_once(service: SchedulerService) -> None:
-    service.configure(tree("a"))
-    register(service, "one", "two", "leaves")
-    service.shutdown("leaves")
-    service.configure(tree("a", "b"))
-    assert active(service, "one") == active(service, "two") == ["a", "b"]
-    assert len(service._queues.followers()) == 2
-
-
 def test_a_text_that_is_bad_or_not_for_everyone_changes_nothing(
     service: SchedulerService,
 ) -> None:

@@ -9,7 +9,6 @@ from quadriga.sim.scripted.script import Script
 
 Kind = si.TerminationType
 
-UNKNOWN = si.TerminationType.UNKNOWN_TERMINATION_TYPE
 STOPPED = si.TerminationType.STOPPED_BY_RM
 TIMEOUT = si.TerminationType.TIMEOUT
 PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
@@ -66,15 +65,6 @@ def test_r1_the_same_message_goes_both_ways(script: Script) -> None:
         terminationType=STOPPED,
         message=answer.message,
     )
-
-
-@pytest.mark.parametrize("kind", [UNKNOWN, STOPPED])
-def test_r3_the_core_confirms_what_the_rm_created(script: Script, order: str, kind: Kind) -> None:
-    """X30: a release with UNKNOWN is treated and answered as STOPPED_BY_RM."""
-    running(script, "x")
-    heard = script.release("a", "x-0", kind)
-    assert heard == in_order(order, "a Waiting (wait)", "released a/x-0 STOPPED_BY_RM")
-    assert end_of(script, "a/x-0") == "Completed"
 
 
 @pytest.mark.parametrize("kind", [REPLACED, TIMEOUT])
@@ -243,21 +233,6 @@ def test_x32_a_stop_and_a_confirmation_in_one_request(script: Script) -> None:
 
 
 # -- an RM that does not answer --------------------------------------------------------------------
-
-
-def test_s4_resend_after_a_minute_doubling_to_ten(script: Script) -> None:
-    releasing(script, REPLACED, count=1)
-    waits = (60, 120, 240, 480, 600, 600, 600)
-    for wait in waits:
-        assert script.advance(wait - 0.001) == []
-        assert script.advance(0.001) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    overdue = [key for _, key, _ in script.scheduler.overdue if key.startswith("allocation/")]
-    assert overdue == ["allocation/g/p0-0"] * len(waits)
-    # the same release every time (R5); one confirmation ends it, the others confirm nothing
-    assert {r.message for r in released(script)} == {released(script)[0].message}
-    assert script.confirm(most=1) == ["new g/real-0 on n1"]
-    assert script.confirm() == []
-    assert not any("released" in line for line in script.advance(10_000))
 
 
 @pytest.mark.parametrize(("resend", "seconds"), [("10s", 10), ("20m", 1200)])

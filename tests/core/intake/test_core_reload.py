@@ -2,7 +2,7 @@
 
 import pytest
 from core_steps import on_nodes, refused, run, serve, submit
-from core_world import scripted
+from core_world import scripted, story
 from tree_side import below, tree
 
 from quadriga import si
@@ -21,10 +21,6 @@ def at(script: Script, path: str) -> str | None:
     """The state of a queue, ``None`` if there is none."""
     queue = script.scheduler.partition().queue(path)
     return queue.state if queue is not None else None
-
-
-def story(script: Script, path: str) -> list[str]:
-    return [record.trigger for record in script.scheduler.story(f"queue/[rm]default/{path}")]
 
 
 def test_i39_x11_a_limit_may_rise_and_fall() -> None:

@@ -3,11 +3,12 @@
 from random import Random
 
 import pytest
-from core_steps import on_nodes, partitions, run, serve, submit
+from core_steps import on_nodes, partitions, run, serve
+from core_world import refuse
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
-from quadriga.sim.scripted.script import ONE_QUEUE, Script, resource
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.scripted.script import ONE_QUEUE, Script
 
 SECOND = 1_000_000_000
 HOUR = 3600
@@ -26,11 +27,6 @@ def gang_runs(script: Script, key: str = "p") -> list[str]:
     script.app("g", gang={"vcore": 1}, timeout_ms=10_000)
     script.ask("g", key, group="tg", placeholder=True, vcore=1)
     return script.schedule()
-
-
-def ordinary(script: Script, *keys: str) -> list[str]:
-    submit(script, "a", *keys, vcore=1)
-    return [line for line in script.schedule() if line.startswith("new")]
 
 
 def held(script: Script, app: str) -> list[str]:
@@ -59,9 +55,7 @@ def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
     script = on_nodes(n1=1)
     gang_runs(script)
     script.node("n2", vcore=1)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "no" if (key, node) == ("m", "n1") else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("m", "n1"))
     assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-0 PLACEHOLDER_REPLACED"]
     assert "new g/m-0 on n2" in script.node("n1", NodeInfo.DECOMISSION)
     script.remove_app("g")
@@ -95,20 +89,6 @@ def test_x46_not_before_its_releases_are_answered(
     assert script.release("g", uuid, kind, key=key) == []
     assert serials.first("g", script.scheduler.now) == (0 if answers else 1)
     assert serials.is_empty(script.scheduler.now) is answers
-
-
-def test_x46_a_report_without_uuid_gets_the_next_number(script: Script) -> None:
-    ordinary(script, "k")
-    script.remove_app("a")
-    script.app("a")
-    size = resource({"vcore": 1})
-    pod = Allocation(applicationID="a", allocationKey="k", nodeID="n1", resourcePerAlloc=size)
-    report = AllocationRequest(rmID="rm", allocations=[pod])
-    assert "new a/k-1 on n1" in script.send(report)
-    assert script.send(report) == []
-    assert held(script, "a") == ["k-1"]
-    script.release("a", "k-1")
-    assert "new a/k-2 on n1" in script.send(report)
 
 
 def test_x46_a_partition_that_comes_back_goes_on() -> None:
@@ -168,42 +148,3 @@ def test_x46_no_number_comes_again_within_an_hour_or_unanswered(seed: int) -> No
         if given[app]:
             serials.ended(app, given[app], now)
         assert len(serials) <= serials._most * 2
-
-
-def test_x46_a_uuid_is_never_announced_twice() -> None:
-    """Ids and keys come again, and whatever is said late, no living allocation ends by it."""
-    rng = Random(46)
-    script = on_nodes(n1=4)
-    seen: set[str] = set()
-    late: list[tuple[str, str]] = []
-    for _ in range(300):
-        app = rng.choice("xyz")
-        if app in script.scheduler.partition().applications:
-            if rng.random() < 0.3:
-                script.advance(10)
-                script.remove_app(app)
-        else:
-            script.app(app, gang={"vcore": 1}, timeout_ms=10_000)
-            script.ask(app, rng.choice("kl"), group="tg", placeholder=True, vcore=1)
-        for line in script.schedule():
-            word, _, rest = line.partition(" ")
-            if word == "new":
-                uuid = rest.partition(" on ")[0]
-                assert uuid not in seen
-                seen.add(uuid)
-                late.append((app, uuid.partition("/")[2]))
-        script.advance(rng.choice((0, 5, 30)))
-        living = {
-            (name, uuid)
-            for name, each in script.scheduler.partition().applications.items()
-            for uuid in each.placeholders
-        }
-        for name, uuid in rng.sample(late, min(3, len(late))):
-            if (name, uuid) not in living:
-                script.release(name, uuid, TIMEOUT)
-        assert living == {
-            (name, uuid)
-            for name, each in script.scheduler.partition().applications.items()
-            for uuid in each.placeholders
-        }
-    assert len(seen) > 50

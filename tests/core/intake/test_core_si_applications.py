@@ -140,16 +140,6 @@ def test_2_17_submit_and_admin_rights_count_here_and_above(
         assert "no placement rule matched" in rejected(script, request)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, -(2**63)])
-def test_i22_an_application_without_a_timeout_runs_for_ever(timeout: int) -> None:
-    script = scripted(vcore=1000)
-    submit(script, add(executionTimeoutMilliSeconds=timeout))
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
-    script.advance(10 * 365 * 86400)
-    assert state(script, "app") == "Running"
-
-
 def half_a_gang(script: Script, app: str, style: str, seconds: int) -> None:
     """A gang gets one of its two placeholders until it times out."""
     script.app(app, gang={"vcore": 2000}, style=style, timeout_ms=seconds * 1000)
@@ -268,21 +258,6 @@ def started(queue: str, tag: str | None = None) -> Script:
     script.ask("app", "a", vcore=1000)
     script.schedule()
     return script
-
-
-@pytest.mark.parametrize(
-    ("queue", "tag", "begins"),
-    [
-        ("fifo", None, "Running"),
-        ("fair", None, "Running"),
-        ("aware", None, "Starting"),
-        ("aware", "", "Starting"),  # an empty tag is none
-        *(("aware", tag, "Running") for tag in ("true", "false", "x")),
-    ],
-)
-def test_x15_only_stateaware_queues_know_starting(queue: str, tag: str | None, begins: str) -> None:
-    """The tag leaves it out, whatever its value."""
-    assert state(started(queue, tag), "app") == begins
 
 
 def test_x15_starting_becomes_running_with_the_second_allocation_or_after_five_minutes() -> None:

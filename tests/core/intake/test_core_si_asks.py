@@ -133,26 +133,7 @@ def test_i15_i22_an_allocation_expires_with_the_timeout_of_its_ask() -> None:
     assert script.schedule() == ["new app/b-0 on n1"]
 
 
-@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**63), 2**63 - 1])
-def test_i22_no_timeout_or_a_negative_one_is_never(timeout_ms: int) -> None:
-    script = served(cluster(1000), timeout_ms=timeout_ms)
-    assert script.advance(10 * 365 * 86400) == []
-    assert script.scheduler.application("app").state == "Running"
-
-
 # -- I17: the same key again -----------------------------------------------------------------------
-
-
-def test_i17_an_update_changes_the_size() -> None:
-    script = cluster(2000)
-    script.ask("app", "a", vcore=9000)
-    assert script.schedule() == []
-    assert script.ask("app", "a", vcore=2000, memory=0) == []
-    assert pending(script) == {"vcore": 2000}
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
-    assert news(script)[0].resourcePerAlloc == resource({"vcore": 2000})
-    # once, not once for each version of the ask
-    assert script.schedule() == []
 
 
 def test_i17_x13_an_update_changes_how_many_are_to_be_allocated_and_a_wrong_one_nothing() -> None:
@@ -221,37 +202,6 @@ def test_i17_a_partly_allocated_real_ask_stays_a_real_one() -> None:
     assert script.release("app", "a-0") == ["released app/a-0 STOPPED_BY_RM"]
 
 
-def test_i17_an_update_of_a_parked_ask_keeps_the_replacement_in_flight(order: str) -> None:
-    script = gang(order=order)
-    script.ask("app", "r", group="g", vcore=2000)
-    assert script.schedule() == ["released app/p0-0 PLACEHOLDER_REPLACED"]
-    ask = script.scheduler.application("app").asks["r"]
-    assert ask.state == "Parked"
-    assert script.ask("app", "r", group="g", vcore=500, priority=3) == []
-    assert (ask.state, pending(script)) == ("Parked", {})
-    assert script.schedule() == []
-    assert script.confirm()[-1] == "new app/r-0 on n1"
-    new = news(script)[-1]
-    assert (new.resourcePerAlloc, new.taskGroupName) == (resource({"vcore": 2000}), "g")
-    assert script.scheduler.application("app").asks == {}
-
-
-def test_i17_x13_an_update_of_a_parked_ask_with_repeats(order: str) -> None:
-    script = gang(order=order, size=3)
-    script.ask("app", "r", group="g", repeat=3, vcore=2000)
-    # one replacement in flight per ask
-    assert script.schedule() == ["released app/p0-0 PLACEHOLDER_REPLACED"]
-    assert pending(script) == {"vcore": 4000}
-    script.ask("app", "r", group="g", repeat=2, vcore=1000)
-    assert pending(script) == {"vcore": 1000}
-    assert script.confirm()[-1] == "new app/r-0 on n1"
-    assert script.schedule() == ["released app/p1-0 PLACEHOLDER_REPLACED"]
-    assert script.confirm()[-1] == "new app/r-1 on n2"
-    assert [n.resourcePerAlloc.resources["vcore"].value for n in news(script)[-2:]] == [2000, 1000]
-    assert script.schedule() == []
-    assert script.scheduler.application("app").asks == {}
-
-
 @pytest.mark.parametrize("change", [{"placeholder": True, "group": "g"}, {"group": "h"}, {}])
 def test_i17_m4_a_parked_ask_stays_a_member_of_its_group(change: Any) -> None:
     script = gang()
@@ -264,17 +214,6 @@ def test_i17_m4_a_parked_ask_stays_a_member_of_its_group(change: Any) -> None:
     assert isinstance(released, AllocationResponse) and isinstance(new, AllocationResponse)
     assert [r.terminationType for r in released.released] == [TerminationType.PLACEHOLDER_REPLACED]
     assert [n.UUID for n in new.new] == ["r-0"]
-
-
-def test_i17_x12_after_allocated_the_same_key_is_a_new_ask_and_the_numbers_go_on() -> None:
-    script = cluster(4000)
-    for number in range(3):
-        script.ask("app", "a", vcore=1000)
-        assert script.schedule()[-1] == f"new app/a-{number} on n1"
-    assert script.release("app", "a-1") == ["released app/a-1 STOPPED_BY_RM"]
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == ["new app/a-3 on n1"]
-    assert set(script.scheduler.application("app").allocations) == {"a-0", "a-2", "a-3"}
 
 
 def test_i18_placeholder_is_ignored_without_a_task_group() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from core_world import scripted
-from tree_side import below, tree
+from tree_side import below, room, tree
 
 from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
 from quadriga.sim.scripted.script import Script
@@ -21,10 +21,6 @@ def cluster(vcore: int, of_queue: str = "", *apps: str, order: str = "") -> Scri
         if apps:
             script.ask(app, "a", vcore=1000)
     return script
-
-
-def room(vcore: int) -> str:
-    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def hints(script: Script) -> list[str]:
@@ -122,16 +118,6 @@ def test_i38_held_asks_gangs_at_the_gate_and_asks_for_placeholders_are_not_told_
     assert hints(script) == ["app/t"]
     script.confirm()
     assert hints(script) == []
-
-
-def test_x27_a_replacement_that_fits_nowhere_is_told_of(order: str) -> None:
-    script = scripted(order=order, vcore=1000)
-    script.app("app", gang={"vcore": 1000})
-    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.scheduler.set_predicate("rm", lambda key, node, allocate: "taint")
-    script.ask("app", "r", group="g", vcore=1000)
-    assert hints(script) == ["app/r"]
 
 
 def test_i38_inspection_may_be_asked_for_and_a_paused_managers_asks_are_not_told_of() -> None:
@@ -253,23 +239,6 @@ def test_explain_a_quota_with_its_numbers() -> None:
     assert not found.hopeless
 
 
-def test_explain_x9_x16_a_gang_that_is_held_or_behind_the_gate() -> None:
-    script = scripted(vcore=1000)
-    script.app("app", gang={"vcore": 2000})
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.ask("app", "r", group="g", vcore=1000)
-    found = explain(script, "app", "r")
-    assert "held until the gang is complete: has 1 CPU of 2 CPU" in found.reasons
-    script = cluster(9000, room(4), "one", "other")
-    script.schedule()
-    script.app("gang", "root.q", gang={"vcore": 3000})
-    script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
-    (reason,) = explain(script, "gang", "p").reasons
-    assert reason == (
-        "the whole gang needs 3 CPU, queue root.q has room for 2 CPU: limit 4 CPU, used 2 CPU"
-    )
-
-
 def test_explain_a_job_that_fits_no_node() -> None:
     script = Script()
     script.node("n1", vcore=80_000, memory=504 * GIB)
@@ -307,20 +276,6 @@ def test_explain_groups_nodes_by_their_reason() -> None:
     assert script.scheduler.explain("app", "d").reasons == ()
 
 
-def test_explain_a_reserved_node() -> None:
-    script = scripted(nodes=("n1", "n2", "n3"), vcore=2000)
-    script.app("other")
-    script.ask("other", "x", "y", "z", vcore=1200)
-    script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=2000)
-    script.advance(3)
-    script.schedule()
-    script.ask("other", "u", "v", "w", vcore=800)
-    found = explain(script, "other", "w")
-    assert "1 node has room but is reserved: n1 for ask a of app" in found.reasons
-
-
 def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)
@@ -331,18 +286,6 @@ def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(script)
     assert found.key == "app/a"
     assert found.hopeless
-
-
-def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
-    script = scripted(vcore=2000)
-    script.app("app", gang={"vcore": 1000})
-    script.ask("app", "p", group="g", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("app", "late", group="g", placeholder=True, vcore=2000)
-    script.ask("app", "r", "s", group="g", vcore=1000)
-    found = explain(script, "app", "s")
-    assert any("waits for a placeholder of task group g" in text for text in found.reasons)
-    assert explain(script, "app", "r").reasons
 
 
 def test_explain_a_paused_manager_and_predicates_that_refuse() -> None:

@@ -1,7 +1,7 @@
 """Scheduling states of asks (X43): what a resource manager is told of an ask that gets no allocation."""
 
 import pytest
-from tree_side import tree
+from tree_side import room, tree
 
 from quadriga.si import (
     NodeInfo,
@@ -17,10 +17,6 @@ ALL = {"si.schedulingStates": "all"}
 def of(restriction: str) -> str:
     """One queue with such a restriction."""
     return tree(f"default, {restriction}")
-
-
-def room(vcore: int) -> str:
-    return f"resources: {{max: {{vcore: {vcore}}}}}"
 
 
 def states(script: Script) -> list[tuple[str, str, str]]:
@@ -98,21 +94,6 @@ def test_x43_the_setting_may_change_and_must_make_sense() -> None:
     assert told_of(script) == ["a/k2", "a/k3"]
     with pytest.raises(RequestError, match=r"si.schedulingStates.*neither all nor failed"):
         script.configure("", {"si.schedulingStates": "some"})
-
-
-@pytest.mark.parametrize(
-    ("restriction", "reason"),
-    [
-        (room(2), "the quota of queue root.default has no room for it"),
-        (
-            "limits: [{users: [user], maxresources: {vcore: 2}}]",
-            "the limit of user user in root.default has no room for it",
-        ),
-    ],
-)
-def test_x43_a_quota_and_a_limit(restriction: str, reason: str) -> None:
-    script = queue(restriction, "k1", "k2", "k3", "k4")
-    assert states(script) == [("SKIPPED", "a/k3", reason), ("SKIPPED", "a/k4", reason)]
 
 
 def test_x43_the_hold_and_the_gate_of_a_gang() -> None:
@@ -268,20 +249,6 @@ def test_x43_members_of_a_gang_that_may_not_start_are_skipped(
 ) -> None:
     script = whole_gang(leaf, members, announced=announced)
     assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(members)]
-
-
-def test_x43_members_of_a_gang_that_predicates_refuse_have_failed() -> None:
-    script = Script(atomic(), extra=ALL)
-    script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
-    script.node("n1", vcore=10_000)
-    script.app("g", gang={"vcore": 2_000})
-    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1_000)
-    waits(script)
-    waits(script)
-    assert [(state, key) for state, key, _ in states(script)] == [
-        ("FAILED", "g/p0"),
-        ("FAILED", "g/p1"),
-    ]
 
 
 def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from core_world import report as send
 from core_world import scripted, serve
 
 from quadriga.core import Options
 from quadriga.core.model.application import Application
 from quadriga.si import (
     Allocation,
-    AllocationAsk,
     AllocationRelease,
     AllocationReleasesRequest,
-    AllocationRequest,
     AllocationResponse,
     PreemptionPolicy,
     TerminationType,
@@ -37,10 +36,6 @@ def wanted(key: str, vcore: int = 1000, **fields: Any) -> Allocation:
     fields.setdefault("applicationID", "app")
     fields.setdefault("resourcePerAlloc", resource({"vcore": vcore}))
     return Allocation(allocationKey=key, **fields)
-
-
-def send(script: Script, *allocations: Allocation, **more: Any) -> list[str]:
-    return script.send(AllocationRequest(rmID="rm", allocations=allocations, **more))
 
 
 def by_key(key: str, **more: str) -> AllocationRelease:
@@ -213,30 +208,6 @@ def test_x45_a_row_of_asks_is_taken_up_as_each_alone_would_be() -> None:
     ]
     assert recorded == recorded_alone
     assert sum(line.startswith("new app/") for line in said) == 25
-
-
-def test_x45_both_forms_in_one_request_are_taken_up_each_in_its_rows() -> None:
-    script = scripted(ONE_QUEUE, "app", vcore=100_000)
-    old = [
-        AllocationAsk(
-            allocationKey=f"old{number}",
-            applicationID="app",
-            maxAllocations=1,
-            resourceAsk=resource({"vcore": 1000}),
-        )
-        for number in range(10)
-    ]
-    new = [wanted(f"new{number}") for number in range(10)]
-    ran = [wanted(f"ran{number}", nodeID="n1") for number in range(10)]
-    script.send(AllocationRequest(rmID="rm", asks=old, allocations=[*new, *ran]))
-    assert list(app(script).asks) == [
-        *(a.allocationKey for a in old),
-        *(a.allocationKey for a in new),
-    ]
-    assert [ask.terms.by_key for ask in app(script).asks.values()] == [False] * 10 + [True] * 10
-    assert list(app(script).allocations) == [f"ran{number}-0" for number in range(10)]
-    script.schedule()
-    assert len(app(script).allocations) == 30
 
 
 def test_x45_m2_what_runs_comes_first_then_asks_then_releases(script: Script) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from core_steps import on_nodes, partitions, refused, run, serve, submit
-from core_world import MESSAGE_ORDERS, in_order, queues, scripted, state
+from core_world import MESSAGE_ORDERS, in_order, queues, refuse, report, scripted, state
 
 from quadriga import si
 from quadriga.si import NodeInfo, NodeRequest, TerminationType
@@ -36,39 +36,6 @@ def existing(
 
 
 # -- arrival ---------------------------------------------------------------------------------------
-
-
-def test_x20_i30_the_other_nodes_of_the_request_are_applied() -> None:
-    script = on_nodes(n1=1000)
-    actions = {"n2": "CREATE", "n1": "CREATE", "n9": "UPDATE", "n3": "CREATE_DRAIN"}
-    request = si.NodeRequest(rmID="rm")
-    for name, action in actions.items():
-        info = request.nodes.add(nodeID=name, action=action, attributes={"a": "b"})
-        info.schedulableResource.CopyFrom(resource({"vcore": 9000}))
-    script.messages.clear()
-    script.send(request)
-    # one response for all of them
-    ((_, response),) = script.messages
-    assert isinstance(response, si.NodeResponse)
-    assert list(response.accepted) == [si.AcceptedNode(nodeID="n2"), si.AcceptedNode(nodeID="n3")]
-    assert [type(r) for r in response.rejected] == [si.RejectedNode, si.RejectedNode]
-    assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
-    assert "exists" in response.rejected[0].reason and response.rejected[1].reason
-    # the one that exists stays as it is
-    partition = script.scheduler.partition()
-    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
-    assert partition.nodes["n1"].attributes == {}
-
-
-def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
-    script = on_nodes(n1=1000)
-    for action in (0, 99, -1):
-        info = si.NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
-        assert script.send(si.NodeRequest(rmID="rm", nodes=[info])) == []
-    assert node_state(script) == "Schedulable"
-    assert [text for _, text in script.scheduler.notes] == [
-        f"node 'n1': unknown action {action} ignored" for action in (0, 99, -1)
-    ]
 
 
 def test_i33_a_node_needs_an_id_and_no_negative_resources_but_no_capacity() -> None:
@@ -163,17 +130,6 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
 # -- recovery --------------------------------------------------------------------------------------
 
 
-def test_i25_i33_existing_allocations_come_with_the_node() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    heard = script.node("n1", existing=[existing("a-0"), existing("b-4")], vcore=4000)
-    # state changes first, no `new` for them
-    assert heard == ["app Accepted (ask)", "app Running (run)", "accepted node n1"]
-    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-4"}
-    # the numbers of their keys go on (X12)
-    assert serve(script, "app", "a", "b", vcore=1000) == ["new app/a-1 on n1", "new app/b-5 on n1"]
-    assert script.release("app", "b-4") == ["released app/b-4 STOPPED_BY_RM"]
-
-
 def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None:
     script = scripted(ONE_QUEUE, "app")
     wrong = {
@@ -192,25 +148,6 @@ def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None
     assert script.node("n1", existing=[existing("good-0")], vcore=4000)[-1] == "accepted node n1"
 
 
-def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    script.node("n1", vcore=4000)
-    message = si.AllocationRequest(
-        rmID="rm", allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")]
-    )
-    heard = script.send(message)
-    assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
-    assert [line.split(":")[0] for line in heard[3:]] == [
-        "rejected allocation nobody/b",
-        "rejected allocation /c",
-    ]
-    message.allocations[1].applicationID = "app"
-    message.allocations[1].nodeID = "n9"
-    del message.allocations[2]
-    del message.allocations[0]
-    refused(script.send(message), "allocation app/b", "n9")
-
-
 def test_si_1_4_the_echo_has_what_was_reported() -> None:
     script = Script(version="1.5")
     script.app("app")
@@ -219,7 +156,7 @@ def test_si_1_4_the_echo_has_what_was_reported() -> None:
     reported.priority = 7
     reported.allocationTags["k"] = "v"
     reported.originator = True
-    script.send(si.AllocationRequest(rmID="rm", allocations=[reported]))
+    report(script, reported)
     (echo,) = script.messages[-1].message.new
     reported.allocationID = "a-0"
     assert echo == reported
@@ -254,7 +191,7 @@ def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> N
     submit(script, "gang", "p", gang={"vcore": 3000}, group="g", placeholder=True, vcore=1000)
     assert script.schedule() == []
     found = existing("q-0", "gang", group="g", placeholder=True)
-    script.send(si.AllocationRequest(rmID="rm", allocations=[found]))
+    report(script, found)
     # it has started: what the quota has left is for it
     assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]
 
@@ -278,30 +215,6 @@ def gang(script: Script, *nodes: str, style: str = "Soft", size: int = 2, asked:
 
 
 # -- one node --------------------------------------------------------------------------------------
-
-
-def test_i29_a_whole_life(script: Script) -> None:
-    assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
-    assert run(script, "g", "a", vcore=1000) == []
-    assert script.node("n1", OPEN) == []
-    assert script.schedule() == ["g Running (run)", "new g/a-0 on n1"]
-    assert script.node("n1", NodeInfo.UPDATE, vcore=2000) == []
-    assert serve(script, "g", "b", "c", vcore=1000) == ["new g/b-0 on n1"]
-    assert script.node("n1", DRAIN) == []
-    script.release("g", "b-0")
-    assert script.schedule() == []
-    assert script.node("n1", OPEN) == []
-    assert script.schedule() == ["new g/c-0 on n1"]
-    assert script.node("n1", DRAIN) == []
-    script.release("g", "a-0")
-    heard = script.node("n1", GONE)
-    assert "released g/c-0 STOPPED_BY_RM" in heard
-    assert state(script) == "Waiting"
-    assert [(r.trigger, r.target) for r in script.scheduler.story("node/n1")] == [
-        ("accept", "Draining"),
-        *[("schedule", "Schedulable"), ("drain", "Draining")] * 2,
-        ("decommission", "Removed"),
-    ]
 
 
 def test_i32_a_daemon_reaches_a_draining_node(script: Script) -> None:
@@ -353,55 +266,14 @@ def test_i33_a_partition_that_goes_takes_no_more_nodes(order: str) -> None:
     assert "does not exist" in line
 
 
-def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
-    """It follows every change of a node, also below what is used (5.1)."""
-    partition = script.scheduler.partition()
-    place = partition.registry.position("vcore")
-
-    def limit() -> int | None:
-        found = dict(partition.root.limits).get(place)
-        assert partition.capacity[place] == (found or 0)
-        return found
-
-    assert limit() is None
-    script.node("n1", vcore=1000)
-    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=2000)
-    assert limit() == 3000  # a draining node's capacity counts as well
-    run(script, "g", "a", vcore=1000)
-    script.node("n1", NodeInfo.UPDATE, vcore=500)
-    assert limit() == 2500
-    script.node("n2", GONE)
-    assert limit() == 500
-    assert serve(script, "g", "b", vcore=100) == []
-    script.node("n1", GONE)
-    assert limit() is None
-
-
 # -- whose placeholders were there -----------------------------------------------------------------
-
-
-def test_s32_the_placeholders_node_goes_and_not_the_real_ones(script: Script, order: str) -> None:
-    """The replacement is complete: it only waited for the placeholder to be gone (2.11)."""
-    gang(script, "n1", "n2", size=2)
-    script.node("n3", vcore=1000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
-    )
-    script.ask("g", "real", group="tg", vcore=1000)
-    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
-    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM", "new g/real-0 on n3"]
-    # the confirmation is too late
-    assert script.confirm() == []
-    assert state(script) == "Running"
 
 
 def test_s32_the_real_ones_node_goes(script: Script) -> None:
     """It is planned anew; the placeholder is on its way back all the same (X18)."""
     gang(script, "n1", "n2", size=2)
     script.node("n3", vcore=1000)
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
-    )
+    refuse(script, lambda key, node: key == "real" and node != "n3")
     serve(script, "g", "real", group="tg", vcore=1000)
     assert script.node("n3", GONE) == []
     script.scheduler.set_predicate("rm", None)
@@ -426,17 +298,6 @@ def test_g48_a_node_that_goes_takes_the_last_placeholder_of_a_gang_that_was_late
     assert state(script) == before
     assert script.node("n1", GONE) == in_order(order, after, "released g/p0-0 STOPPED_BY_RM")
     assert script.confirm() == []
-
-
-def test_x26_a_node_that_goes_completes_an_application(script: Script, order: str) -> None:
-    gang(script, "n1", "n2")
-    serve(script, "g", "real", group="tg", vcore=1000)
-    script.confirm()
-    script.release("g", "real-0")
-    script.advance(30)
-    assert state(script) == "Waiting"
-    heard = script.node("n2", GONE)
-    assert heard == in_order(order, "g Completed (complete)", "released g/p1-0 STOPPED_BY_RM")
 
 
 def test_i32_a_release_in_flight_ends_with_its_node(script: Script, order: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from quadriga.base.times import SECOND
 from quadriga.core import Options
+from quadriga.core.model import predictions
 from quadriga.core.ordering import by_run_time
 from quadriga.sim.scripted.script import Script
 
@@ -94,16 +95,6 @@ def test_q11_priority_comes_before_the_score_and_a_time_limit_bounds_what_is_tol
     waits(script, "urgent", HOUR, priority=1)
     later(script, 100)
     assert order(script, "short", "urgent") == ["urgent", "short"]
-
-
-def test_q11_gangs_are_ordered_as_well() -> None:
-    script = full()
-    waits(script, "single", HOUR)
-    script.app("g", gang={"vcore": 8}, tags={"expected.runtime": "60"})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=4)
-    later(script, 100)
-    script.release("other", "o-0")
-    assert news(script.schedule()) == ["g/p0-0 on n1", "g/p1-0 on n1"]
 
 
 def test_q11_the_wait_of_an_application_begins_anew_with_its_next_ask() -> None:
@@ -253,8 +244,8 @@ def test_q11_an_overrun_is_expected_to_last_as_long_again_and_a_minute_at_least(
     script.ask("app", "k", vcore=1)
     script.schedule()
     (running,) = script.scheduler.application("app").allocations.values()
-    run_times, now = script.scheduler.partition().run_times, running.created
-    ends = [run_times.end_of(running, now + at * SECOND) for at in (0, 99, 100, 150, 400)]
+    now = running.created
+    ends = [predictions.expected_end(running, now + at * SECOND) for at in (0, 99, 100, 150, 400)]
     assert [(end.time - now) // SECOND for end in ends if end] == [100, 100, 160, 210, 700]
 
 

@@ -4,15 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tree_side import most, news, reserved, tree, waited
+from tree_side import news, reserved, tree, waited
 
 from quadriga.core import Options
-from quadriga.core.ordering.reservable import fit_in_score
 from quadriga.si import NodeInfo
-from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import Script
 
-QUOTA = tree("a" + most(4), "b")
 OFF, ON = ({"scheduler.disableReservation": value} for value in ("true", "false"))
 
 
@@ -71,19 +68,6 @@ def test_5_7_the_tightest_fit_is_reserved() -> None:
         script.schedule()
     waits(script, memory=30)
     assert reserved(script) == {"n3": "app/big"}
-
-
-def test_5_13_fit_in_score() -> None:
-    script = Script()
-    script.node("n1", memory=8, vcore=1000)
-    script.node("n2", memory=8, vcore=1000, gpu=1)
-    script.app("app")
-    script.ask("app", "a", memory=4, vcore=2000)
-    partition = script.scheduler.partition()
-    script.schedule()
-    shape = next(iter(partition.shapes.by_number.values()))
-    scores = [fit_in_score(node, shape) for node in partition.node_index.nodes]
-    assert scores == [0.5, 1.5]
 
 
 def test_2_7_a_reserved_node_is_hidden_from_others_and_serves_its_ask_first() -> None:
@@ -159,32 +143,6 @@ def test_2_7_a_node_too_small_when_empty_is_not_reserved() -> None:
     assert news(script.schedule()) == ["app/big-0 on n2"]
 
 
-@pytest.mark.parametrize("raised", [False, True], ids=["quota released", "quota raised"])
-def test_5_8_a_reservation_that_a_quota_holds_back_is_served_when_it_has_room(
-    raised: bool,
-) -> None:
-    """It has reserved n1 within a quota of four, and then the quota is used up."""
-    script = Script(QUOTA)
-    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
-    script.node("n1", vcore=4)
-    for app, queue in (("app", "a"), ("more", "a"), ("other", "b")):
-        script.app(app, f"root.{queue}")
-    script.ask("other", "x", vcore=4)
-    script.schedule()
-    waits(script, vcore=4)
-    assert list(reserved(script)) == ["n1"]
-    script.ask("more", "m", vcore=1)
-    script.node("n3", vcore=1)
-    assert news(script.schedule()) == ["more/m-0 on n3"]
-    frees(script, "x-0")
-    assert script.schedule() == []
-    if raised:
-        script.configure(QUOTA.replace("4m", "5m"))
-    else:
-        script.release("more", "m-0")
-    assert news(script.schedule()) == ["app/big-0 on n1"]
-
-
 def test_2_9_a_reservation_does_not_let_in_an_application_too_many() -> None:
     script = Script(tree("a, maxapplications: 1", "b"))
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
@@ -242,12 +200,3 @@ def test_i36_predicates_are_asked_before_a_reservation() -> None:
     script.scheduler.set_predicate("rm", None)
     waited(script)
     assert list(reserved(script).values()) == ["app/big"]
-
-
-def test_2_7_a_required_node_ask_cancels_the_reservation_of_another() -> None:
-    script = kept("n1")
-    script.ask("app", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
-    script.schedule()
-    assert reserved(script) == {"n1": "app/daemon"}
-    frees(script, "n1-0-0")
-    assert news(script.schedule()) == ["app/daemon-0 on n1"]

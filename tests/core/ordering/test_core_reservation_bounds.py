@@ -1,10 +1,9 @@
 """Reservations are bounded: a share of the nodes, one node for equal asks, no node twice in vain (Q7)."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
-from core_world import later, launch, queues, serve
+from core_world import later, launch, queues, refuse, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from preemption_side import news, reserved
@@ -57,21 +56,6 @@ def test_q7_at_most_a_share_of_the_nodes_and_at_least_one_is_reserved(
     script = full(nodes, share)
     waits(script, *(f"app-{number}" for number in range(8)))
     assert holders(script) == [f"app-{number}" for number in range(expected)]
-
-
-@pytest.mark.parametrize("used", [True, False])
-def test_q7_the_next_one_reserves_when_a_reservation_is_used_or_taken_back(used: bool) -> None:
-    script = full(5)
-    waits(script, "first", "second", "third")
-    assert reserved(script) == {"n1": "first/big"}
-    if used:
-        script.release("other", "n1-0-0")
-        script.release("other", "n1-1-0")
-        assert news(script.schedule()) == ["first/big-0 on n1"]
-    else:
-        script.release_ask("first", "big")
-        script.schedule()
-    assert holders(script) == ["second"]
 
 
 def test_q7_fewer_nodes_or_another_configuration_change_the_share() -> None:
@@ -173,22 +157,6 @@ def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
     script.node("n1", vcore=1)
     script.schedule()
     assert not script.scheduler.partition().reservation_bounds.barred
-
-
-def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
-    script = full(9)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=2)
-    later(script, 2)
-    waits(script, "later")
-    assert list(reserved(script).values()) == ["app/a"]
-    later(script, HOUR)
-    assert holders(script) == ["later"]
-    script.release_ask("later", "big")
-    script.schedule()
-    assert reserved(script) == {}
-    later(script, HOUR)
-    assert list(reserved(script).values()) == ["app/a"]
 
 
 def test_q7_foreign_usage_counts_as_staying() -> None:
@@ -326,9 +294,7 @@ def test_q7_a_node_is_lent_again_when_predicates_no_longer_keep_the_one_that_res
     script = half_free()
     script.node("n1", NodeInfo.UPDATE, vcore=4, memory=4)
     script.node("n2", vcore=4)
-    script.scheduler.set_predicate(
-        script.rm_id, lambda key, node, _: "no" if key == "b" and node == "n2" else None
-    )
+    refuse(script, lambda key, node: (key, node) == ("b", "n2"))
     assert serve(script, "small", "s", tags={RUNTIME: "60"}, vcore=1, memory=1) == []
     script.node("n2", NodeInfo.DRAIN_NODE)
     assert news(script.schedule()) == ["small/s-0 on n1"]
@@ -357,58 +323,6 @@ def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None
 
 
 # -- at random -------------------------------------------------------------------------------------
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("ask"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 2)),
-        st.tuples(st.just("release"), st.integers(0, 9)),
-        st.tuples(st.just("take back"), st.integers(0, 9)),
-        st.tuples(st.just("advance"), st.sampled_from((1, 2, 5, HOUR))),
-        st.tuples(st.just("node"), st.integers(0, 5), st.integers(1, 4)),
-        st.tuples(st.just("remove node"), st.integers(0, 5)),
-        st.tuples(st.just("configure"), st.sampled_from(("10%", "34%", "50%", "unlimited"))),
-    ),
-    max_size=40,
-)
-
-
-@given(STEPS)
-def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]]) -> None:
-    """Counted here from the nodes alone; that each group counts right is one of the invariants."""
-    share = "34%"
-    script = Script(sharing(share))
-    for app in range(4):
-        script.app(f"app-{app}")
-    for at, (what, *more) in enumerate(steps):
-        partition = script.scheduler.partition()
-        if what == "ask":
-            app, size, priority = more
-            script.ask(f"app-{app}", f"a{at}", vcore=size, priority=priority)  # type: ignore[arg-type]
-        elif what == "release":
-            running = [a for n in partition.nodes.values() for a in n.allocations]
-            if running:
-                found = running[more[0] % len(running)]  # type: ignore[operator]
-                script.release(found.ask.app.app_id, found.uuid)
-        elif what == "take back":
-            asks = [a for app in partition.applications.values() for a in app.asks.values()]
-            if asks:
-                ask = asks[more[0] % len(asks)]  # type: ignore[operator]
-                script.release_ask(ask.app.app_id, ask.ask_key)
-        elif what == "advance":
-            script.advance(more[0])  # type: ignore[arg-type]
-        elif what == "node" and f"n{more[0]}" not in partition.nodes:
-            script.node(f"n{more[0]}", vcore=more[1])  # type: ignore[arg-type]
-        elif what == "remove node" and f"n{more[0]}" in partition.nodes:
-            script.node(f"n{more[0]}", NodeInfo.DECOMISSION)
-        elif what == "configure":
-            share = str(more[0])
-            script.configure(sharing(share))
-        script.schedule()
-        kept = [n.reservation.ask for n in partition.nodes.values() if n.reservation is not None]
-        if share != "unlimited":
-            most = max(1, len(partition.nodes) * int(share.rstrip("%")) // 100)
-            assert len(kept) <= most
-            assert max(Counter((ask.app, ask.kind) for ask in kept).values(), default=0) <= 1
 
 
 LATER = st.tuples(st.integers(0, 20), st.integers(1, 3), st.sampled_from((1, 3, 8, 20)))

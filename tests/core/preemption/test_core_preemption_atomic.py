@@ -127,21 +127,6 @@ def test_g3_none_goes_unless_all_may_preempt(second: dict[str, Any], config: str
         assert story(script) == why
 
 
-def test_g3_the_room_of_the_victims_is_for_the_gang_alone() -> None:
-    """Others are first in order, and their asks would fit as soon as the first victim is gone."""
-    script = filled(ATOMIC, nodes=2)
-    gang(script, 4)
-    victims = after(script)
-    assert len(victims) == 4
-    ask(script, "low", "more0", "more1", others=False, vcore=1, priority=9)
-    for _ in victims[:-1]:
-        script.confirm(PREEMPTED, most=1)
-        assert news(script.schedule()) == []
-    script.confirm(PREEMPTED)
-    started = news(script.schedule())
-    assert [line.split("-")[0] for line in started] == ["g/g0", "g/g1", "g/g2", "g/g3"]
-
-
 def test_g3_the_delay_counts_from_the_last_member() -> None:
     script = filled(ATOMIC, nodes=2)
     script.app("g", "root.high", gang={"vcore": 2})

@@ -59,15 +59,6 @@ def test_5_9_a_queue_below_its_guarantee_preempts_in_one_above() -> None:
     assert news(script.schedule()) == ["low/more-0 on n1"]
 
 
-def test_r5_a_lost_confirmation_is_requested_again_without_another_victim() -> None:
-    script = one_victim()
-    script.outstanding.clear()
-    assert preempted(script.advance(60)) == ["low/n1-3-0"]
-    assert preempted(script.schedule()) == []
-    script.confirm(PREEMPTED)
-    assert news(script.schedule()) == ["high/h-0 on n1"]
-
-
 def test_2_2_2_10_the_delay_is_thirty_seconds_and_a_shorter_one_applies_to_pending_asks() -> None:
     script = filled(TWO_QUEUES.replace("preemption.delay: 1s", ""))
     assert victims(script, seconds=29.9) == []

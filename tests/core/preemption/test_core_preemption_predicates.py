@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from core_world import refuse
 from preemption_side import QUOTA, TWO_QUEUES, ask, cluster, filled, news, reserved, victims
 from tree_side import waited
 
@@ -87,9 +88,7 @@ def test_5_6_an_ask_that_predicates_refuse_everywhere_may_still_preempt() -> Non
     """It preempts before the next ask of its group is tried."""
     script = filled(nodes=2, size=2)
     script.node("n3", vcore=2)
-    script.scheduler.set_predicate(
-        script.rm_id, lambda key, node, allocate: "taint" if node == "n3" else None
-    )
+    refuse(script, lambda key, node: node == "n3", "taint")
     assert victims(script) == ["low/n1-1-0"]
     script.confirm()
     assert news(script.schedule()) == ["high/h-0 on n1"]

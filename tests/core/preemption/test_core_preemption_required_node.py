@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from preemption_side import PREEMPTED, ask, explained, news, preempted, preempting, reserved
+from preemption_side import PREEMPTED, ask, explained, news, preempted, reserved
 from tree_side import below, limits, most, tree
 
 from quadriga.si import NodeInfo
@@ -32,21 +32,6 @@ def victims(script: Script, **more: Any) -> list[str]:
     """The keys of the victims of one ask, ``daemon``, for node n1."""
     require(script, "daemon", **more)
     return [victim.removeprefix("others/")[:-2] for victim in preempted(script.schedule())]
-
-
-def test_2_8_it_reserves_its_node_and_preempts_in_the_next_round() -> None:
-    script = node_of(2, a={}, b={})
-    require(script, "daemon")
-    assert script.schedule(1) == []
-    assert reserved(script) == {"n1": "app/daemon"}
-    assert preempted(script.schedule(1)) == ["others/b-0"]
-    released = script.messages[-1].message.released[0]
-    text = "preempting allocations to free up resources to run daemon set ask: daemon"
-    assert released.message == text
-    assert preempting(script, "root.default") == {"vcore": 1}
-    script.confirm(PREEMPTED)
-    assert news(script.schedule()) == ["app/daemon-0 on n1"]
-    assert preempting(script, "root") == {}
 
 
 HIGH, REQUIRES = {"priority": 1}, {"tags": {TAG_REQUIRED_NODE: "n1"}}

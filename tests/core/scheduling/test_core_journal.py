@@ -176,40 +176,6 @@ def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
     assert (timers.next(), len(timers)) == (None, 0)
 
 
-def test_a_state_that_is_entered_again_has_its_full_time() -> None:
-    script = on_nodes(n1=1000, apps=["app"])
-    for key in "ab":
-        serve(script, "app", key, vcore=1000)
-        script.release("app")
-        script.advance(20)
-    # 20 s after the first Waiting it was called back, 20 s after the second it is still there
-    assert script.scheduler.application("app").state == "Waiting"
-    assert script.advance(9.999) == []
-    assert script.advance(0.001) == ["app Completed (complete)"]
-
-
-def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
-    script = on_nodes(n1=2000)
-    for app, wait in (("one", 3), ("two", 0)):
-        script.app(app)
-        serve(script, app, "a", vcore=1000)
-        script.release(app)
-        script.advance(wait)
-    script.advance(10_000)
-    ends = {r.key: r.time / 1e9 for r in script.scheduler.journal if r.target == "Completed"}
-    assert ends["application/one"] == 30
-    assert ends["application/two"] == 33
-
-
-def test_next_deadline_is_the_next_timer_that_lives() -> None:
-    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
-    submit(script, "app", "a", vcore=1000)
-    script.release_ask("app", "a")
-    assert script.scheduler.next_deadline() == 30 * 10**9
-    serve(script, "app", "b", vcore=1000)
-    assert script.scheduler.next_deadline() is None
-
-
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     script = on_nodes(n1=1000)
@@ -275,16 +241,6 @@ def test_x25_a_placeholder_recovered_after_the_soft_timeout_is_given_back() -> N
     heard = script.node("n2", vcore=1000, existing=[late])
     assert heard == ["released gang/p9-0 TIMEOUT", "accepted node n2"]
     assert script.confirm()[-1] == "gang Accepted (resumed)"
-
-
-def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
-    script = on_nodes(n1=4000)
-    journal = script.scheduler.journal
-    copy, before = journal.copy(), tuple(journal)
-    script.node("n2", vcore=4000)
-    assert tuple(copy) == before
-    assert (len(copy), copy.count) == (len(before), len(before))
-    assert len(journal) > len(copy)
 
 
 @pytest.mark.parametrize("size", [None, 4, 3, 1])

@@ -91,33 +91,6 @@ def test_2_11_recovery_counts_and_does_not_ask() -> None:
     assert allocated(script) == ["a1"]
 
 
-def test_x31_i32_a_removed_application_or_node_leaves_nothing_behind() -> None:
-    script = script_of(limited(EVERYBODY_20))
-    for app in ("a", "b"):
-        submit(script, app, asks=3, memory=8)
-    assert allocated(script) == ["a0", "a1"]
-    script.remove_app("a")
-    assert allocated(script) == ["b0", "b1"]
-    script.node("n1", NodeInfo.DECOMISSION)
-    script.node("n3", memory=100)
-    assert used(script, "ann") == 0
-    assert allocated(script) == ["b2"]
-    script.remove_app("b")
-    partition = script.scheduler.partition()
-    assert (partition.users, partition.groups, partition.waiting.short_ledgers) == ({}, {}, {})
-
-
-def test_2_7_an_ask_without_headroom_reserves_nothing() -> None:
-    script = script_of(limited(ANN_10), memory=10)
-    submit(script, "b", "bob", memory=10)
-    submit(script, "a", memory=11)
-    script.schedule()
-    script.node("n1", NodeInfo.UPDATE, memory=12)
-    script.advance(3)
-    script.schedule()
-    assert not script.scheduler.partition().reservations
-
-
 def test_2_7_a_reservation_that_a_limit_holds_back_is_used_when_there_is_headroom() -> None:
     script = script_of(limited(ANN_10), memory=20)
     for node in ("n2", "n4"):  # enough in all, and not on one node

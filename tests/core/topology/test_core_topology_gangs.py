@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core_world import later, news, scripted, state
+from core_world import later, news, refuse, scripted, state
 from preemption_side import PREEMPTED, preempted, reserved
 
 from quadriga.core import Options
@@ -227,9 +227,7 @@ def test_q13_members_that_predicates_judge_differently_find_their_nodes_in_one_d
     """No node takes all members, and each of them refuses the nodes that the order would give it first."""
     script = cluster("a1 a1 a1", vcore=2)
     refused = {("g0", "n2"), ("g1", "n0"), ("g1", "n1"), ("g2", "n1")}
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, _: "no" if (key, node) in refused else None
-    )
+    refuse(script, lambda key, node: (key, node) in refused)
     assert gang(script, "g", 3, RACK) == ["n1", "n2", "n0"]
 
 

@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from core_steps import later, on_nodes, run, serve, submit
+from core_steps import later, on_nodes, run, submit
 from core_world import queues
 from everything_life import Life
 from preemption_side import ask as ask_in
@@ -83,24 +83,6 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
     assert not check.holders
 
 
-def test_explain_names_the_node_that_comes_nearest() -> None:
-    script = Script()
-    for number, held in enumerate((700, 300, 900)):
-        script.node(f"n{number}", vcore=1000, memory=100)
-        script.app(f"on-{number}")
-        tags = {REQUIRED: f"n{number}"}
-        serve(script, f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
-    submit(script, "app", "a", vcore=1000, memory=50)
-    found = explained(script, "app", "a")
-    assert [each.text for each in about(found, "nodes")] == [
-        "2 nodes: not enough free CPU; node n1 comes nearest and lacks 300m CPU",
-        "1 node: not enough free memory, CPU",
-    ]
-    assert found.verdict == (
-        "No node has enough free room: node n1 comes nearest and lacks 300m CPU."
-    )
-
-
 def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     script = on_nodes(small=500, large=9000)
     submit(script, "app", "a", tags={REQUIRED: "small"}, vcore=1000)
@@ -165,16 +147,6 @@ def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> N
         "1 node: not enough free CPU; node n1 comes nearest and lacks 1 CPU",
         "1 node: draining",
     ]
-
-
-def test_5_9_explain_does_not_list_preemption_where_there_is_room() -> None:
-    script = filled(size=8)
-    ask_in(script, "high", "h", vcore=6)  # more than is guaranteed to its queue
-    (check,) = about(explained(script, "high", "h"), "preemption")
-    assert not check.passed
-    assert "above what is guaranteed" in check.text
-    script.node("n9", vcore=16)
-    assert explained(script, "high", "h").reasons == ()
 
 
 def test_explain_has_one_sentence_that_comes_first() -> None:

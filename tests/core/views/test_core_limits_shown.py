@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from core_steps import on_nodes, run
@@ -10,7 +9,6 @@ from limits_side import limited, submit
 from tree_side import below, limits, tree
 
 from quadriga.core.config import load
-from quadriga.core.model.account import Holding
 from quadriga.core.runtime.stepwise import STEP, finish, sorted_in_steps
 from quadriga.core.steps import limits as shown
 from quadriga.sim.scripted.script import Script
@@ -35,39 +33,6 @@ def script() -> Script:
     submit(script, "z", "bob", "g2", queue="root.c", memory=6)
     script.schedule()
     return script
-
-
-def plain(holding: Holding) -> dict[str, Any]:
-    found: dict[str, Any] = {"used": sum(holding.usage), "running": holding.running}
-    if holding.limit is not None:
-        most = (holding.limit.max, holding.limit.applications)
-        found["limit"] = (*most, "*" if holding.wildcard else holding.limit.label)
-    found.update((child.path, plain(child)) for child in holding.children)
-    return found
-
-
-def test_2_14_what_a_user_or_a_group_holds_queue_by_queue(script: Script) -> None:
-    partition = script.scheduler.partition()
-    both: dict[str, Any] = {"used": 12, "running": ("x", "y")}
-    first, second = {"used": 6, "running": ("x",)}, {"used": 6, "running": ("y",)}
-    assert plain(shown.holding(partition, "ann")) == {
-        **both,
-        "limit": (None, 3, "*"),
-        "root.p": {
-            **both,
-            "limit": ({"memory": 30}, 0, "x"),
-            "root.p.a": {**first, "limit": ({"memory": 10}, 2, "*")},
-            "root.p.b": second,
-        },
-    }
-    team = ({"memory": 40, "gpu": 2}, 0, "x")
-    assert plain(shown.holding(partition, "g1", group=True)) == {
-        **both,
-        "root.p": {**both, "limit": team, "root.p.a": first, "root.p.b": second},
-    }
-    users = partition.users
-    assert finish(shown.groups_in_steps(users["ann"])) == {"x": "g1", "y": "g1"}
-    assert finish(shown.groups_in_steps(users["bob"])) == {}
 
 
 def test_2_14_everybody_with_an_application_or_a_limit_is_known(script: Script) -> None:

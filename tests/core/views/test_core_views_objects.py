@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from core_steps import later, on_nodes, partitions, run, serve, submit
-from core_world import queues
+from core_world import queues, report
 from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import BadRequest, NotFound, ViewError, Views
 from quadriga.core.views.quantities import percent, percentages
-from quadriga.si import Allocation, AllocationRequest, NodeInfo, RegisterResourceManagerRequest
+from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
 from quadriga.si.constants import FOREIGN_STATIC, TAG_FOREIGN
 from quadriga.sim.scripted.script import Script, resource
 
@@ -152,23 +152,6 @@ def test_2_14_a_node_with_what_others_use() -> None:
     has(views_of(script).node("default", "n1"), schedulable=False)
 
 
-def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
-    """Placed elsewhere than its placeholder: the node has given the place away already."""
-    script = Script()
-    script.scheduler.set_predicate(
-        "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
-    )
-    script.node("n1", vcore=1000)
-    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
-    script.node("n2", vcore=1000)
-    serve(script, "g", "r", group="tg", vcore=1000)
-    views = views_of(script)
-    assert [a["uuid"] for a in views.node("default", "n2")["allocations"]] == ["r-0"]
-    assert views.node("default", "n2")["allocated"] == {"vcore": 1000}
-    assert [a["uuid"] for a in app_of(script, "g")["allocations"]] == ["p-0"]
-    assert views.queues("default")["allocatedResource"] == {"vcore": 1000}
-
-
 def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
     script = Script()
     script.node("n1", occupied={"memory": 5}, vcore=4000, memory=10)
@@ -180,7 +163,7 @@ def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
         resourcePerAlloc=resource({"vcore": 100}),
     )
     script.advance(3)
-    script.send(AllocationRequest(rmID="rm", allocations=[foreign]))
+    report(script, foreign)
     node = views_of(script).node("default", "n1")
     assert node["foreignAllocations"] == [
         {

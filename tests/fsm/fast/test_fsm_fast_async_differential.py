@@ -101,16 +101,6 @@ class World(fsm_worlds.World):
             tasks[cancelled].cancel("enough")
         return [said(each) for each in await asyncio.gather(*tasks, return_exceptions=True)]
 
-    def final(self, state: str, callback: str) -> None:
-        self.machine.states[state].final = True
-        self.machine.on_final = callback
-
-    def drop_state(self, state: str) -> None:
-        del self.machine.states[state]
-
-    def by_name(self, name: str, state: str, callback: str) -> None:
-        getattr(self.machine, f"{name}_{state}")(callback)
-
 
 def story_of(world: World, sequence: list[tuple[Any, ...]]) -> list[Any]:
     handler, told = fsm_worlds.Lines(), []

@@ -40,16 +40,6 @@ class World(fsm_worlds.World):
         names = (f"is_{state}", f"is_mode_{state}", f"to_{state}", f"may_to_{state}")
         return [hasattr(model, name) for name in names], getattr(model, f"is_{state}")()
 
-    def drop_state(self, state: str) -> None:
-        del self.machine.states[state]
-
-    def by_name(self, name: str, state: str, callback: str) -> None:
-        getattr(self.machine, f"{name}_{state}")(callback)
-
-    def final(self, state: str, callback: str) -> None:
-        self.machine.states[state].final = True
-        self.machine.on_final = callback
-
     def add_models(self) -> None:
         self.machine.add_model(list(self.models))
 

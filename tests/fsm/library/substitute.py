@@ -1,5 +1,6 @@
 """A plugin of pytest: the library and its tests get the machine that ``QUADRIGA_SUBSTITUTE`` names."""
 
+import asyncio
 import importlib
 import importlib.util
 import os
@@ -39,7 +40,33 @@ FORCED = bool(os.environ.get("QUADRIGA_FORCE_PLANS"))
 importlib.import_module("quadriga.fsm.fast.events").FastEvent.eager = FORCED
 
 
+class InstantLoop(asyncio.SelectorEventLoop):
+    """Only waiting takes time, and none of the test's: its outcome does not depend on how busy the machine is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        selector: Any = self._selector  # type: ignore[attr-defined]
+        wait = selector.select
+
+        def select(timeout: float | None) -> Any:
+            found = wait(0 if timeout else timeout)
+            if timeout and not found:
+                self._now += timeout
+            return found
+
+        selector.select = select
+
+    def time(self) -> float:
+        return self._now
+
+
+class InstantLoops(asyncio.DefaultEventLoopPolicy):
+    _loop_factory = InstantLoop
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    asyncio.set_event_loop_policy(InstantLoops())
     if (
         WHICH in OTHERS
     ):  # not in the module of locked ones, whose code calls super(LockedMachine, self)

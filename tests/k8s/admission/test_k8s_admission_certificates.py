@@ -48,26 +48,6 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
     return [(each.ends - NOW).days for each in authorities]
 
 
-def test_k166_two_authorities_half_a_year_apart_are_replaced_in_time(renewal: Renewal) -> None:
-    assert renewal.changed
-    assert renewal.kept == ()
-    assert ends(renewal.authorities) == [183, 365]
-    same = renew(renewal.authorities, NOW + 93 * DAY)
-    assert not same.changed
-    assert same.authorities == renewal.authorities == same.kept
-    later = renew(renewal.authorities, NOW + 94 * DAY)
-    assert later.changed
-    assert later.kept == renewal.authorities[1:]
-    assert ends(later.authorities) == [94 + 365, 365]
-    last = renew(later.authorities, NOW + 276 * DAY)
-    assert last.kept == later.authorities[:1]
-    assert ends(last.authorities) == [94 + 365, 276 + 365]
-    # After a long time both are new, and apart again.
-    late = renew(renewal.authorities, NOW + 400 * DAY)
-    assert late.kept == ()
-    assert ends(late.authorities) == [400 + 183, 400 + 365]
-
-
 def test_k166_over_years_what_was_known_signs_the_server_certificate(
     renewal: Renewal,
 ) -> None:

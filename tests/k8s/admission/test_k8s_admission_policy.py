@@ -1,6 +1,5 @@
 """Admission as policies in CEL (K167): they decide what the rules decide."""
 
-import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -81,19 +80,6 @@ def test_k208_both_ways_decide_each_row_alike(case: Case) -> None:
     if not decision.denied:
         by_policies = difference(found, outcome.object, case.resource)
         assert by_policies == without_preemption(by_rules)
-
-
-def test_k208_the_rows_have_each_outcome() -> None:
-    """Of each kind: unchanged, changed, and denied for another user, or for a claim that is not readable."""
-    outcomes = set()
-    for case in ROWS:
-        decision = decide(case.request(), case.around())
-        denied = decision.denied
-        outcomes.add(
-            (case.resource, denied.split(" is ")[-1][:11] if denied else bool(decision.patch))
-        )
-    kinds = {case.resource for case in ROWS}
-    assert outcomes >= set(itertools.product(kinds, (True, False, "set from th", "not JSON wi")))
 
 
 def test_k208_k162_every_denial_is_forbidden_and_names_the_user() -> None:

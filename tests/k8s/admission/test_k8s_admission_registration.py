@@ -7,7 +7,6 @@ import pytest
 
 from quadriga.k8s.admission.registration import (
     Service,
-    Url,
     Version,
     configurations,
     register,
@@ -105,15 +104,6 @@ def test_k158_pods_of_others_are_not_sent(resource: str, spec: dict[str, Any], a
 def test_k165_other_config_maps_are_not_sent(name: str, asked: bool) -> None:
     (condition,) = webhooks((1, 28))[1]["matchConditions"]
     assert evaluate(condition["expression"], {"request": {"name": name}}) is asked
-
-
-def test_outside_of_the_cluster_there_is_a_url() -> None:
-    both = configurations(Settings(), "quadriga", Url("https://127.0.0.1:1"), (1, 20), None)
-    clients = [each["webhooks"][0]["clientConfig"] for each in both]
-    assert clients == [
-        {"url": "https://127.0.0.1:1/mutate"},
-        {"url": "https://127.0.0.1:1/validate-conf"},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from small_cluster import SmallCluster
 
 from quadriga.base.times import SECOND
-from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.cluster.domains import CountedPods
 from quadriga.k8s.cluster.terms import PodMatcher
 from quadriga.k8s.conversion import keys
@@ -374,23 +373,6 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(PodMatcher, "matches", counted)
     return compared
-
-
-def test_q16_terms_are_not_compared_with_other_namespaces(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Else one pod with eight terms would cost the loop seconds in a cluster of 50,000 pods."""
-    cache = ClusterCache(lambda: 0)
-    for number in range(100):
-        of = {"name": f"p{number}", "namespace": f"n{number % 2}", "uid": f"u{number}"}
-        cache.set_pod(msgspec.convert({"metadata": {**of, "labels": {"id": str(number)}}}, Pod))
-    compared = comparisons(monkeypatch)
-    selector = {"matchExpressions": [{"key": "id", "operator": "Exists"}]}
-    pod = {**spec(affinity=away_from(term(labelSelector=selector)))}
-    pod["metadata"]["namespace"] = "n1"
-    cache.set_pod(msgspec.convert(pod, Pod))
-    assert set(compared) == {"n1"}
-    assert len(compared) <= 110
 
 
 def test_q16_waiting_pods_terms_about_others_cost_nothing(

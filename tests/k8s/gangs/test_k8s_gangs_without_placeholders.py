@@ -8,7 +8,7 @@ from k8s_queues import QUEUES
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
-from quadriga.k8s.objects import Pod
+from quadriga.k8s.objects import Pod, SchedulingGroup
 
 MISSING = {"service.gangPlaceholders": "missing"}
 HARD = "gangSchedulingStyle=Hard placeholderTimeoutInSeconds=60"
@@ -43,30 +43,6 @@ def state(world: World) -> str:
 
 def made(world: World) -> int:
     return world.reasons().count("GangScheduling/CreatingPlaceholders")
-
-
-def test_d356_a_complete_gang_is_placed_whole_without_placeholders() -> None:
-    world = world_of()
-    members(world, 3)
-    world.run(1)
-    assert (running(world), state(world)) == (3, "Running")
-    assert made(world) == 0
-    world.check()
-
-
-@pytest.mark.parametrize("between", [0.1, 0.9])
-def test_d356_members_that_come_one_after_another_are_waited_for(between: float) -> None:
-    world = world_of()
-    for n in range(3):
-        assert running(world) == 0
-        (pod,) = members(world, 1, n)
-        world.run(between)
-        if n < 2:
-            assert said(world, pod) == (
-                "SchedulingSkipped",
-                f"task group w wants 3 pods together, {n + 1} exist",
-            )
-    assert (running(world), made(world)) == (3, 0)
 
 
 def test_d356_missing_members_get_placeholders_after_two_seconds() -> None:
@@ -105,15 +81,6 @@ def test_d356_without_a_timeout_the_gang_waits_until_nodes_come() -> None:
     world.run(60)
     assert (running(world), made(world)) == (3, 0)
     world.check()
-
-
-def test_d356_a_timeout_of_hours_ends_the_wait_too() -> None:
-    world = world_of("2")
-    members(world, 3, policy="gangSchedulingStyle=Hard placeholderTimeoutInSeconds=9000")
-    world.run(8_990)
-    assert state(world) == "Placing"
-    world.run(90)
-    assert {pod.status.phase for pod in world.pods.values()} == {"Failed"}
 
 
 def test_d356_when_a_member_is_deleted_the_gang_waits_for_another() -> None:
@@ -228,3 +195,36 @@ def test_d356_a_failed_originator_is_replaced(policy: str) -> None:
     world.add_node("n2", cpu="1")
     world.run(20)
     assert (running(world), made(world)) == (3, 0)
+
+
+@pytest.mark.parametrize("kind", ["task group", "PodGroup"])
+def test_a_look_at_a_large_gang_does_not_visit_every_member(kind: str) -> None:
+    count, visits = 320, 0
+    world = world_of("1")
+    world.add_group("w", count)
+    named: dict[str, Any] = {"groups": [gang("w", count)]}
+    if kind == "PodGroup":
+        named = {"group": "", "groups": None, "scheduling_group": SchedulingGroup("w")}
+
+    def visited(pod: Pod) -> str:
+        nonlocal visits
+        visits += 1
+        return ""
+
+    world.blocked_reason = visited
+    steps = world.steps
+    for n in range(count - 1):
+        members(world, 1, n, **named)
+        world.run(0.001)
+    # Every look would visit half of the members on average, and tell them.
+    assert visits < count * 30
+    assert world.steps - steps < count * 30
+    world.run(1.4)
+    texts = {said(world, pod)[1] for pod in world.named("m-")}
+    assert [text.endswith(f"wants {count} pods together, {count - 1} exist") for text in texts] == [
+        True
+    ]
+    members(world, 1, count - 1, **named)
+    world.add_node("n2", cpu="400", pods=400)
+    world.run(5)
+    assert (running(world), made(world)) == (count, 0)

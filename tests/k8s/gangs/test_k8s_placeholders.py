@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from quadriga.k8s.conversion import applications, identity, placeholders, task_groups
-from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.conversion.task_groups import TaskGroups
 from quadriga.k8s.objects import OwnerReference, Pod
@@ -181,18 +180,6 @@ def seen(manifest: dict[str, Any]) -> Pod:
     return msgspec.json.decode(msgspec.json.encode(manifest), type=Pod)
 
 
-def test_a_placeholder_is_recognised() -> None:
-    placeholder = seen(made())
-    assert identity.is_ours(placeholder, SETTINGS)
-    assert identity.is_placeholder(placeholder)
-    assert identity.task_group_name(placeholder, SETTINGS) == "workers"
-    assert identity.application_id(placeholder, SETTINGS) == "app-1"
-    assert identity.queue_of(placeholder) == "root.a"
-    assert identity.ambiguity(placeholder) is None
-    assert declared(placeholder).groups == _application().groups
-    assert declared(placeholder).policy.style == "Hard"
-
-
 def declared(placeholder: Pod) -> TaskGroups:
     """What a recovery without the definition reads from the placeholder."""
     said = placeholders.declared_by([placeholder])
@@ -205,10 +192,6 @@ def test_k69_the_copy_of_an_older_placeholder_is_read_as_it_is() -> None:
         seen(made()), metadata=msgspec.structs.replace(seen(made()).metadata, annotations=old)
     )
     assert [each.name for each in declared(older).groups] == ["workers", "driver"]
-
-
-def _application() -> ApplicationMetadata:
-    return applications.read(originator([GROUP]), None, SETTINGS)
 
 
 @pytest.mark.parametrize("value", ["a" * 64, "app/1", "root.@recovery@", "-a", "a b", "\u00e4"])

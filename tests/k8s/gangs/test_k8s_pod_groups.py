@@ -98,21 +98,6 @@ def test_k204_a_server_may_have_pod_groups_later() -> None:
 # -- gangs ---------------------------------------------------------------------------------------
 
 
-def test_k204_a_gang_waits_for_its_members_and_says_so() -> None:
-    world, pods = gang_world(3, 2, seconds=600)
-    assert running(world) == 0
-    text = "PodGroup default/workers wants 3 pods together, 2 exist"
-    assert [said(world, pod) for pod in pods] == [text, text]
-    assert ("workers", "Unschedulable", text) in world.group_conditions
-    assert world.core_app("default:workers") == ""
-    member(world, "third")
-    world.run(30)
-    assert running(world) == 3
-    assert world.placeholders == []
-    assert world.group_conditions[-1][:2] == ("workers", "Scheduled")
-    world.check()
-
-
 def test_k204_a_gang_is_placed_whole_or_not_at_all() -> None:
     world, _ = gang_world(4, 4, "3", seconds=3600)
     assert running(world) == 0

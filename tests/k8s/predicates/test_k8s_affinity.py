@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from small_cluster import SmallCluster, apart, near, spread, term
+from small_cluster import SmallCluster, apart, near, term
 
 Json = dict[str, Any]
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 ZONE = "zone"
-NODES = ("a1", "a2", "b1", "c1")
 OTHER_KIND = {"matchLabels": {"kind": "x"}}
 
 
@@ -82,20 +81,3 @@ def test_k128_others_keep_the_pod_away(cluster: SmallCluster) -> None:
     )
     cluster.pod("q", labels=DB)
     assert cluster.allows("q") == "a1 a2 b1 none"
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({"affinity": apart(term())}, ["a1", "a2", "b1", "c1", None, None]),
-        ({"topologySpreadConstraints": [spread()]}, ["a1", "b1", "c1", "a1", "b1", "c1"]),
-    ],
-)
-def test_t14_replicas_of_a_batch_keep_apart(spec: Json, expected: list[str | None]) -> None:
-    cluster = SmallCluster(a1={"zone": "a"}, a2={"zone": "a"}, b1={"zone": "b"}, c1={"zone": "c"})
-    placed = []
-    for number in range(6):
-        cluster.pod(f"r{number}", labels=WEB, **spec)
-        free = (n for n in NODES if not cluster.cache.predicates(f"r{number}", n, True))
-        placed.append(next(free, None))
-    assert placed == expected

@@ -222,18 +222,6 @@ def test_k134_signatures_that_no_pod_has_are_forgotten_in_the_end() -> None:
     assert cache._selections._profiles == {}
 
 
-def test_k135_what_a_template_has_kept_is_dropped_with_the_nodes_change() -> None:
-    cluster = SmallCluster(n0={"rack": "r0"})
-    for name in ("p0", "p1"):
-        cluster.pod(name, nodeSelector={"rack": "r1"})
-    for _ in range(2):
-        assert cluster.cache.predicates("p0", "n0", True) is not None
-    cluster.node("n0", {"rack": "r1"})
-    assert cluster.cache.predicates("p0", "n0", True) is None
-    cluster.node("n0", {"rack": "r2"})
-    assert cluster.cache.predicates("p1", "n0", True) is not None
-
-
 GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
 

@@ -247,19 +247,6 @@ def test_k137_refused_nodes_are_never_tried(kind: str) -> None:
         assert asked[False] > 200
 
 
-def test_k137_an_ask_that_every_node_refuses_costs_one_question() -> None:
-    world = World("fair", knows=True)
-    for number in range(30):
-        world.add_node(f"n{number}", unschedulable=number < 20)
-    world.add_pod("p", nodeSelector={"rack": "none"})
-    world.decide(1)
-    assert world.predicates.asked == 1
-    told = [text for text in world.events() if "Unschedulable request" in text]
-    assert len(told) == 1
-    assert "NodeUnschedulable: the node is cordoned (20x)" in told[0]
-    assert "selector or required affinity (10x)" in told[0]
-
-
 def test_k137_the_service_asks_the_shims_callback_for_the_refused_nodes() -> None:
     """Through the service, with a meter as well."""
     cluster = SmallCluster()

@@ -219,29 +219,6 @@ def test_k103_two_pods_in_flight_do_not_get_the_same_volume(local: Local) -> Non
     assert local.place("r", "n1") == {"third": "v"}
 
 
-@pytest.mark.parametrize("ends", ["forget", "deleted", "ended", "node", "late"])
-def test_k108_the_volume_of_a_pod_that_does_not_get_there_is_free(local: Local, ends: str) -> None:
-    local.use("q", "more")
-    local.wants("more")
-    local.volume("v", "n1")
-    assert local.cache.predicates("p", "n1", True) is None
-    if ends == "late":
-        local.now += 1_000_000_000
-    else:
-        assert local.cache.assume("p", "n1") is None
-    if ends == "forget":
-        local.cache.forget("p")
-    elif ends == "deleted":
-        local.cache.remove_pod("p")
-    elif ends == "ended":
-        local.pod("p", phase="Failed")
-    elif ends == "node":
-        assert local.cache.remove_node("n1") == ("p",)
-        local.node("n1")
-    assert local.place("q", "n1") == {"more": "v"}
-    assert local.cache.chosen_volumes("p") == {}
-
-
 def test_k103_two_pods_with_one_claim_go_where_its_volume_is(local: Local) -> None:
     local.use("q", "data")
     local.volume("v", "n1")

@@ -1,6 +1,5 @@
 """Applications: who makes one, how they end and start anew, quotas, conditions (K26 to K60, K153 to K156, T17)."""
 
-import json
 from typing import Any
 
 import pytest
@@ -244,26 +243,6 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it(world: World) -> None
     world.ungate(pod.uid)
     world.run(1)
     assert world.phases() == {"Running": 2}
-
-
-def test_k156_k17_what_users_read_cites_no_rules_and_the_dump_names_what_waits() -> None:
-    world = cluster()
-    pod = world.add_pod("a", "app", cpu="16")
-    world.run(1)
-    told = si.UpdateContainerSchedulingStateRequest(
-        applicartionID="app",
-        allocationKey=pod.uid,
-        state=si.UpdateContainerSchedulingStateRequest.SKIPPED,
-        reason="queue root.default is Draining",
-    )
-    world.inputs.append(CoreAnswered(told))
-    world.settle()
-    assert world.conditions[pod.uid] == ("SchedulingSkipped", "queue root.default is Draining")
-    dump = world.shim.dump()
-    assert dump["state"] == "Serving"
-    (app,) = dump["applications"]
-    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
-    assert json.loads(json.dumps(dump)) == dump
 
 
 PARENTS = queues(

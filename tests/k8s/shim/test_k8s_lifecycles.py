@@ -398,17 +398,6 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
     assert set(APPLICATION.timed) == timed
 
 
-def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
-    timers = Timers()
-    task = Thing("Asked")
-    timers.fire(TASK, task, "rejected", 0, reason="no")
-    assert timers.next_deadline() == 30 * SECOND
-    task.may_try_again = True
-    (due,) = timers.due(30 * SECOND)
-    assert timers.fire(TASK, task, due.trigger, 30 * SECOND) == (fx.Reconcile(),)
-    assert task.state == "New"
-
-
 def test_every_effect_is_executed_by_the_shim_or_by_the_transport() -> None:
     kinds = {
         each

@@ -11,6 +11,7 @@ from quadriga.k8s.conversion import applications, messages
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Namespace, Pod, PriorityClass
+from quadriga.k8s.shim.model import order_of
 from tests.k8s.decoded import container, decoded, namespace, node, pod
 from tests.k8s.small_cluster import node_affinity
 
@@ -130,14 +131,12 @@ def test_k76_a_timeout_of_the_manifest_bounds_the_wait_of_a_gang_that_holds_noth
     assert {name[5:]: text for name, text in found.items() if name[:5] == "gang."} == tags
 
 
-def test_k58_k59_problems_come_with_the_application_that_real_pods_create() -> None:
+def test_k58_problems_come_with_the_application_that_real_pods_create() -> None:
     one = pod(annotations={DOMAIN + "user.info": "ann", DOMAIN + "task-groups": "none"})
     found = application(one, namespace(namespace_maxApps="many"))
     assert [each.reason for each in found.problems] == ["Scheduling", "GangScheduling"]
     assert len(found.namespace_problems) == 1
     assert found.groups == ()
-    assert applications.creator([pod(annotations=FLAG), pod(status={"phase": "Failed"})]) is None
-    assert applications.creator([]) is None
 
 
 OTHER_QUEUE = "queue 'root.b', the application has 'root.a'"
@@ -164,23 +163,22 @@ def test_k58_a_later_pod(labels: dict[str, str], user: str | None, note: str | N
     assert (found and found.note) == (note and f"ignored of the pod: {note}")
 
 
-def at(second: int, name: str, **changes: Any) -> Pod:
-    return pod(name, creationTimestamp=f"2026-01-02T03:04:{second:02}Z", **changes)
-
-
-def test_k59_the_oldest_real_pod_creates_the_application() -> None:
+def test_k59_the_order_of_pods() -> None:
+    made = (
+        (5, "b", "team"),
+        (5, "a", "zoo"),
+        (1, "first", "team"),
+        (5, "a", "team"),
+        (7, "late", "team"),
+    )
     pods = [
-        at(5, "b"),
-        at(5, "a", namespace="zoo"),
-        at(1, "placeholder", annotations=FLAG),
-        at(2, "ended", status={"phase": "Succeeded"}),
-        at(5, "a"),
-        at(7, "late"),
+        pod(name, namespace=space, creationTimestamp=f"2026-01-02T03:04:{second:02}Z")
+        for second, name, space in made
     ]
-    found = applications.creator(pods)
-    assert found is applications.creator(reversed(pods)) is pods[4]
-    order = [each.metadata.name for each in sorted(pods, key=applications.creation_order)]
-    assert order == ["placeholder", "ended", "a", "b", "a", "late"]
+    order = [(each.metadata.namespace, each.metadata.name) for each in sorted(pods, key=order_of)]
+    assert order == [
+        (space, name) for _, name, space in (made[2], made[3], made[0], made[1], made[4])
+    ]
 
 
 def test_k87_k66_an_ask() -> None:

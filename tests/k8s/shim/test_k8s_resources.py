@@ -3,8 +3,8 @@
 from typing import Any
 
 from quadriga.k8s.conversion.quantities import INT64_MAX
-from quadriga.k8s.conversion.resources import converted, of_node, of_pod, problem_of
-from tests.k8s.decoded import container, node, pod
+from quadriga.k8s.conversion.resources import of_pod, problem_of
+from tests.k8s.decoded import container, pod
 
 MI = 1 << 20
 
@@ -131,18 +131,3 @@ def test_a_request_that_cannot_be_read_is_left_out_and_named() -> None:
         assert f"of {where} for cpu" in problem_of(pod(spec=spec)).note
     good = pod(spec={"containers": [container(cpu="1")], "overhead": {"cpu": 1}})
     assert problem_of(good) is None
-
-
-def test_k94_a_node_offers_its_allocatable_and_the_result_is_the_callers_own() -> None:
-    offered = {"cpu": "3920m", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "2"}
-    assert of_node(node(allocatable=offered)) == {
-        "vcore": 3920,
-        "memory": 8 << 30,
-        "pods": 110,
-        "nvidia.com/gpu": 2,
-    }
-    requests = {"cpu": "1"}
-    assert converted(requests) is not converted(requests)
-    one = pod(spec={"containers": [container(cpu="1")]})
-    of_pod(one)["vcore"] = 7
-    assert of_pod(one)["vcore"] == 1000

@@ -80,25 +80,6 @@ def test_k48_the_policy_groups_yaml_is_for_the_core_and_others_are_dropped() -> 
     assert (found.policy_group, found.queues) == ("queues", ""), "the core has its default"
 
 
-def test_k50_k51_the_defaults() -> None:
-    found = Settings()
-    assert (found.cluster_id, found.policy_group) == ("mycluster", "queues")
-    assert found.volume_bind_timeout == 600 * SECOND
-    assert (found.disable_gang_scheduling, found.hot_refresh) == (False, True)
-    assert found.placeholder_image.endswith("/pause:3.7")
-    assert found.placeholder_run_as_user is None
-    assert found.instance_type_label == "node.kubernetes.io/instance-type"
-    assert (found.qps, found.burst, found.inflight, found.gang_retries) == (1000, 1000, 32, 3)
-    assert found.process_namespaces == found.label_namespaces == found.no_label_namespaces == ()
-    assert found.bypass_namespaces == ("^kube-system$",)
-    assert (found.generate_unique_app_id, found.bypass_auth) == (False, False)
-    assert found.trust_controllers and found.leader_election
-    assert found.system_users == ("^system:serviceaccount:kube-system:",)
-    assert found.external_users == found.external_groups == ()
-    assert found.scheduler_names == ("yunikorn",)
-    assert found.bind_timeout == 121 * SECOND
-
-
 def test_every_key_has_its_attribute_and_the_same_texts_make_equal_settings() -> None:
     named = [key.attribute for key in KEYS.values() if not key.ignored]
     own = {each.name for each in fields(Settings)} - {"queues", "extra"}

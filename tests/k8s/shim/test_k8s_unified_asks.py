@@ -35,19 +35,6 @@ def release(key: str, uuid: str = "", kind: Any = si.TerminationType.STOPPED_BY_
     return messages.release(key, "app", kind, uuid, "because")
 
 
-def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
-    (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,)))
-    same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
-    allocation = si.Allocation(
-        **{name: getattr(ASK, name) for name in same.split()},
-        resourcePerAlloc=ASK.resourceAsk,
-        allocationTags=dict(ASK.tags),
-        originator=True,
-        preemptionPolicy=si.PreemptionPolicy(allowPreemptSelf=True),
-    )
-    assert made == si.AllocationRequest(rmID="mycluster", allocations=[allocation])
-
-
 def test_k8_reports_come_before_asks_and_releases_name_the_key_alone() -> None:
     report = si.Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
     (made,) = unified(messages.allocations(SETTINGS, asks=(ASK,), existing=(report,)))

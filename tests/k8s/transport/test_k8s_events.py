@@ -196,17 +196,6 @@ def test_k153_at_most_a_hundred_are_written_a_second_and_a_tenth_while_binds_wai
     assert max(server.times) < 15
 
 
-@virtual
-async def test_k153_a_slow_server_gets_eight_requests_at_a_time() -> None:
-    async with at_work(writer_of(server := Server(takes_s=1))) as writer:
-        for each in noted(*range(20)):
-            writer.record(each)
-        await asyncio.sleep(0.5)
-        assert len(server.requests) == 8
-        await asyncio.sleep(5)
-    assert len(server.requests) == 20
-
-
 def test_a_name_that_is_taken_is_replaced_but_not_after_a_lost_answer() -> None:
     server = Server([409])
     writer = played(server, QUEUED, 1)

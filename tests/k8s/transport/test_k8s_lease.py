@@ -155,17 +155,6 @@ async def test_k11_the_clock_of_a_follower_and_the_duration_of_the_holder_count(
 
 
 @virtual
-async def test_k11_of_two_candidates_one_becomes_the_leader() -> None:
-    server = Server()
-    first, second = candidate(server, "a"), candidate(server, "b")
-    tasks = [asyncio.create_task(each.acquire()) for each in (first, second)]
-    await asyncio.sleep(5)
-    assert [task.done() for task in tasks] == [True, False]
-    assert (first.held, second.held) == (True, False)
-    tasks[1].cancel()
-
-
-@virtual
 async def test_k11_a_conflict_while_taking_the_lease_is_no_success() -> None:
     server = Server(held_by("", 1))
 

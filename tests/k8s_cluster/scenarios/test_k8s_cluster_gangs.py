@@ -119,6 +119,59 @@ def test_t4_a_hard_gang_without_room_fails(cluster: Cluster, text: str, held: in
     wait(lambda: scheduler.applications() == {}, "the application is no longer active", 10)
 
 
+MISSING = queues("", **{"service.gangPlaceholders": "missing"})
+
+
+def placed_whole(cluster: Cluster, count: int) -> set[str]:
+    """All placeholders that there ever were. No member was bound before all could be: each was there by then, or
+    a placeholder for it."""
+    members: set[str] = set()
+    stands: set[str] = set()
+    for _, each in cluster.changes():
+        (stands if is_placeholder(each) else members).add(each["metadata"]["uid"])
+        if each["spec"].get("nodeName"):
+            assert max(len(members), len(stands)) == count, "a part of the gang was bound"
+    return stands
+
+
+def test_d356_a_complete_gang_needs_no_placeholders(cluster: Cluster) -> None:
+    """It is there when the scheduler starts, so the machine's pace does not matter."""
+    local = cluster.kubelet(node("small", cpu="4"))
+    cluster.admin.create(MISSING)
+    cluster.create(*gang("hard", {"leader": (2, "1"), "worker": (3, "2")}, style="Hard"))
+    scheduler = cluster.quadriga()
+    # It waits for nodes with its own pods.
+    cluster.until(
+        lambda present: any(
+            each["reason"] == "Unschedulable"
+            for pod in present
+            for each in pod["status"].get("conditions", ())
+        )
+    )
+    assert not bound(cluster.present())
+    local.register(node("more", cpu="4"))
+    cluster.until(all_bound(5))
+    assert placed_whole(cluster, 5) == set()
+    scheduler.wait_books(cluster.admin)
+    cluster.admin.delete_all("Pod", cluster.namespace)
+    scheduler.wait_idle()
+
+
+def test_d356_a_member_that_comes_late_is_waited_for_with_placeholders(cluster: Cluster) -> None:
+    cluster.kubelet(count=2)
+    cluster.admin.create(MISSING)
+    scheduler = cluster.quadriga()
+    *others, last = gang("late", {"worker": (4, "1")}, style="Hard")
+    cluster.create(*others)
+    cluster.until(
+        lambda present: len(bound(real(present))) == 3 and len(bound(placeholders(present))) == 1
+    )
+    cluster.create(last)
+    cluster.until(all_bound(4))
+    assert len(placed_whole(cluster, 4)) == 4
+    scheduler.wait_books(cluster.admin)
+
+
 def test_t5_of_two_gangs_that_fit_alone_one_holds_nothing(cluster: Cluster) -> None:
     cluster.kubelet(node("a", cpu="4"), node("b", cpu="4"))
     scheduler = cluster.quadriga()

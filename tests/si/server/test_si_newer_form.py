@@ -166,20 +166,6 @@ async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7(place: House) -> None
     await rm.hears(*rm.told()[:9], "released ran 1", "new waits on n1")
 
 
-@pytest.mark.asyncio
-async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key(place: House) -> None:
-    rm = await Newer(place.channel()).start()
-    await rm.submits("gang", 2000)
-    member = {"taskGroupName": "tg"}
-    await rm.ask(*(pod("gang", key, placeholder=True, **member) for key in ("p1", "p2")))
-    await rm.hears("new p1 on n1", "new p2 on n1")
-    assert rm.allocations[0].placeholder
-    await rm.ask(pod("gang", "real", **member))
-    await rm.hears(*rm.told()[:2], f"released p1 {REPLACED}")
-    await rm.release("gang", "p1", kind=REPLACED)
-    await rm.hears(*rm.told()[:3], "new real on n1")
-
-
 def test_x1_x8_x45_docs_say_which_versions_are_spoken_and_what_a_shim_sets() -> None:
     """The settings of the page are those that give the shim the states and the order that it knows."""
     repository = Path(__file__).parents[3]

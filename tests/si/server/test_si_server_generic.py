@@ -166,15 +166,6 @@ class Stranger:
         keys = [each["allocationKey"] for each in self.members()]
         assert sorted(keys) == ["pod-0", "pod-1", "pod-2"]
 
-    async def end_the_gang(self) -> None:
-        stops = [
-            {"applicationID": "gang", "UUID": each["UUID"], "terminationType": "STOPPED_BY_RM"}
-            for each in self.members()
-        ]
-        await self.pods.say(rmID="stranger", releases={"allocationsToRelease": stops})
-        await until(lambda: len(self.pods.items("released")) == 6)
-        await until(lambda: {"Waiting", "Completing"} & self.states())
-
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha"])
 async def test_i2_a_generic_client_runs_a_gang(version: str, place: House) -> None:

@@ -107,21 +107,6 @@ async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> 
         assert place.service.read(lambda core: len(allocations(core, "rm-b"))) == 1
 
 
-async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
-    async with two(tmp_path) as (_, a, b):
-        wire = a.open("Callbacks")
-        hello = ext.Hello(rmID="rm-a", events=True, schedulingStates=True)
-        await wire.say(ext.CallbackAnswer(hello=hello))
-        await until(lambda: wire.got)  # ready
-        for number in range(5):
-            await b.say(ask("app-1", f"secret-{number}", vcore=1))
-            await a.say(ask("app-1", f"mine-{number}", vcore=1))
-        await until(lambda: len(a.allocations) == 6 and len(b.allocations) == 6)
-        await until(lambda: any("mine-4" in str(message) for message in wire.got), "the events")
-        assert "secret" not in str(wire.got)
-        assert not [m for w in a.wires.values() for m in w.got if "secret" in str(m)]
-
-
 async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path) -> None:
     async with two(tmp_path) as (_, a, b):
         wire = a.open("Callbacks")

@@ -1,43 +1,16 @@
 """The life of a resource manager over gRPC follows from its streams (I2, I6, I7, I43)."""
 
 import asyncio
-import contextlib
 
-import grpc
 import pytest
 
-from quadriga.si import ApplicationRequest, NodeRequest, RemoveApplicationRequest
+from quadriga.si import NodeRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, node, refusal, until
 
 pytestmark = pytest.mark.asyncio
 
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
-
-
-async def test_i6_a_lost_stream_pauses_and_back_in_time_loses_nothing(
-    virtual: House,
-) -> None:
-    """All three have to be back."""
-    rm = await virtual.rm().begin()
-    await rm.has_node()
-    await rm.submits()
-    await rm.say(ask("app-1", "pod-1"))
-    await until(lambda: virtual.server.sessions["rm-1"].received[1] == 1)
-
-    for name in STREAMS:
-        await rm.wires[name].lose()
-    await virtual.becomes("Paused")
-    virtual.service.step(virtual.clock.pass_by(10))
-    assert not rm.allocations
-
-    for name in STREAMS[:2]:
-        await rm.open(name).call.initial_metadata()
-    assert await virtual.state() == "Paused"
-    rm.open(STREAMS[2])
-    await virtual.becomes("Running")
-    virtual.service.step(virtual.clock.pass_by(1))
-    await until(lambda: rm.allocations)
 
 
 @pytest.mark.parametrize("sweep_s", [0.01, 3600], ids=["swept", "called"])
@@ -128,22 +101,6 @@ async def test_i7_a_stream_of_an_older_registration_is_refused(place: House) -> 
     await rm.open("UpdateNode", epoch=rm.epoch).call.initial_metadata()
 
 
-async def test_nothing_is_lost_that_the_rm_counts(virtual: House) -> None:
-    """The RM says how many messages it has got, and gets what followed again."""
-    rm = await virtual.rm().begin()
-    for number in range(5):
-        await rm.say(node(f"n{number}"))
-    await until(lambda: len(rm.nodes) == 5)
-    got = rm.wires["UpdateNode"].got
-    await rm.wires["UpdateNode"].lose()
-    await virtual.becomes("Paused")
-    rm.open("UpdateNode", received=len(got) - 2, epoch=rm.epoch)
-    metadata = dict([*(await rm.wires["UpdateNode"].call.initial_metadata())])
-    assert metadata["quadriga-received"] == "5"
-    await until(lambda: rm.wires["UpdateNode"].got == got[-2:])
-    await virtual.becomes("Running")
-
-
 async def test_what_is_no_longer_known_asks_to_register_again() -> None:
     async with house(limits=Limits(replay_bytes=1)) as place:
         rm = await place.rm().begin()
@@ -156,34 +113,12 @@ async def test_what_is_no_longer_known_asks_to_register_again() -> None:
         await rm.begin()
 
 
-async def test_messages_that_arise_meanwhile_are_kept(virtual: House) -> None:
-    rm = await virtual.rm().begin()
-    await rm.submits()
-    await rm.wires["UpdateApplication"].lose()
-    await virtual.becomes("Paused")
-    remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
-    virtual.service.update_application(ApplicationRequest(rmID="rm-1", remove=[remove]))
-    assert virtual.server.sessions["rm-1"].mailbox.waiting(2) > 0
-    rm.open("UpdateApplication")
-    await until(lambda: rm.states("app-1"))
-
-
 async def test_a_stopping_server_says_so_and_keeps_the_scheduler(place: House, rm: RM) -> None:
     await place.server.stop(1)
     for name in STREAMS:
         await rm.wires[name].is_refused("UNAVAILABLE")
     assert await place.state() == "Running"
     await asyncio.wait_for(place.server.stop(0), PATIENCE)  # twice is no mistake
-
-
-async def test_i7_who_has_left_says_nothing_to_the_next_registration(place: House) -> None:
-    old = await place.rm().begin()
-    await place.server.registry.leave(place.server.sessions["rm-1"])
-    new = await place.rm().begin()
-    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
-        await old.say(node("n1"))
-    assert await old.wires["UpdateNode"].end() is None
-    await new.has_node()  # it was not there
 
 
 async def test_many_register_at_once(place: House) -> None:

@@ -28,17 +28,6 @@ async def step(rm: RM, now: int, *requests: Any, **more: Any) -> ext.StepRespons
     return response
 
 
-async def test_requests_take_effect_in_the_order_named(rm: RM) -> None:
-    await rm.say(ask("app-1", "pod-1"))  # first on its way, last to take effect
-    await rm.say(application("app-1"))
-    await rm.say(node("n1"))
-    response = await step(rm, SECOND, N, P, A, schedule=True)
-    assert [*response.messages] == [N, P, P, P, A]
-    await until(lambda: rm.allocations and len(rm.heard("UpdateApplication", "updated")) == 2)
-    times = {each.stateTransitionTimestamp for each in rm.heard("UpdateApplication", "updated")}
-    assert times == {SECOND}
-
-
 async def test_steps_wait_for_what_they_name_and_nothing_is_between(place: House, rm: RM) -> None:
     session = place.server.sessions["rm-1"]
     waiting = asyncio.create_task(step(rm, SECOND, N))

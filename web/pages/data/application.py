@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views import NotFound
 from quadriga.core.views.applications import waiting_gang

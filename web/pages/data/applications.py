@@ -7,8 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.explain.asks import brief
-from quadriga.core.model.application import Application
-from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.application import Application, EndedApplication
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION

@@ -9,7 +9,7 @@ from quadriga.core.model.gang import NO_PLACEHOLDERS
 from quadriga.core.views.quantities import sorted_amounts
 
 if TYPE_CHECKING:
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import EndedApplication
 
 #: Reasons of the scheduler in words.
 _WORDS: Final = {

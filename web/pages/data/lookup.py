@@ -8,8 +8,7 @@ from quadriga.core.views import NotFound
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.application import Application, EndedApplication
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
