@@ -404,14 +404,12 @@ class _Attempt:
     """One plan in the making that charges nothing: the free amounts of a node are reduced member by
     member, and are put back at the end."""
 
-    __slots__ = ("_few", "_own", "_partition", "_places", "_predicate", "_taken")
+    __slots__ = ("_own", "_partition", "_places", "_predicate", "_taken")
 
     def __init__(self, partition: Partition, own: list[Node], predicate: Any) -> None:
         self._partition = partition
         self._own = dict.fromkeys(own)
         self._predicate = predicate
-        #: only the first nodes are candidates
-        self._few = False
         self._places: list[Place] = []
         #: what each node that the plan uses had free at the beginning, and beside a planned start
         self._taken: dict[Node, tuple[list[int], list[int] | None]] = {}
@@ -468,9 +466,9 @@ class _Attempt:
         plain = not self._own and _is_plain(shape, self._partition)
         few = 2 * len(asks) + _FEW
         # where answers may be pending, all nodes are asked about together
-        self._few = plain and few < nodes and not hasattr(predicate, "awaits")
-        candidates = sorted(self._candidates(shape, few if self._few else nodes))
-        spots = _Spots(predicate, shape, candidates, len(self._places))
+        some = plain and few < nodes and not hasattr(predicate, "awaits")
+        candidates = sorted(self._candidates(shape, few if some else nodes))
+        spots = _Spots(predicate, shape, candidates, len(self._places), some=some)
         return sum([not (self._put(spots, ask) or self._displace(spots, ask)) for ask in asks])
 
     def _put(self, spots: _Spots, ask: Ask) -> bool:
@@ -479,9 +477,9 @@ class _Attempt:
         index = self._partition.node_index
         at = _first_accepted(spots.predicate, ask, candidates, index)
         # a node that has not changed is the last one of those that were looked at, or before it
-        if self._few and (at < 0 or all(each[2] in self._taken for each in candidates[at:])):
+        if spots.some and (at < 0 or all(each[2] in self._taken for each in candidates[at:])):
             candidates[:] = sorted(self._candidates(shape, len(index.nodes)))
-            self._few = False
+            spots.some = False
             at = _first_accepted(spots.predicate, ask, candidates, index)
         if at < 0:
             return False
@@ -554,14 +552,16 @@ class _Attempt:
 class _Spots:
     """The nodes for asks of one shape: those with room, the best first, and those that asks have taken."""
 
-    __slots__ = ("candidates", "first", "moved", "predicate", "questions", "shape", "taken")
+    __slots__ = ("candidates", "first", "moved", "predicate", "questions", "shape", "some", "taken")
 
     def __init__(
-        self, predicate: Any, shape: Shape, candidates: list[Candidate], first: int
+        self, predicate: Any, shape: Shape, candidates: list[Candidate], first: int, *, some: bool
     ) -> None:
         self.predicate = predicate
         self.shape = shape
         self.candidates = candidates
+        #: whether only the first of them were looked at
+        self.some = some
         #: one for each place of the plan from ``first`` on
         self.taken: list[Candidate] = []
         self.first = first

@@ -1,8 +1,8 @@
 """The trigger of a fast machine: it looks up the plan of its model's state and runs it (``plans``).
 
 A plan is made when a trigger is fired in a state for the second time, because one that is fired once would not earn
-it back; the first time if a plan of equal parts was made before (``plans``). The library's own code runs where a subclass replaces
-one of its steps, and where its logger prints the steps.
+it back; it is made the first time if there is one of equal parts (``plans``). The library's own code runs where a
+subclass replaces one of its steps, and where its logger prints the steps.
 """
 
 from __future__ import annotations
