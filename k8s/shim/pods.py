@@ -67,7 +67,7 @@ def add(kernel: Kernel, pod: Pod) -> None:
         kernel.fire_task(task, task_fsm.DISCARD)
     elif app.state in application_fsm.JOINABLE:
         if app.state in application_fsm.UNSUBMITTED and kernel.serving:
-            submit_if_ready(kernel, app)
+            submit_if_ready(kernel, app, (task,))
         reconcile(kernel, task)
         if pod.spec.node_name:
             _start_gang(kernel, task)
@@ -132,7 +132,7 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     elif task.blocked_reason or old.spec.scheduling_gates != pod.spec.scheduling_gates:
         # The driver announces a pod again when one of its claims has changed (K88).
         if kernel.serving:
-            submit_if_ready(kernel, app)
+            submit_if_ready(kernel, app, (task,))
         reconcile(kernel, task)
     if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
         amounts = resources.of_pod(pod)
