@@ -15,17 +15,13 @@ from transitions.core import Event
 
 from quadriga.fsm.fast.plans import LATER, Kind, make_plan
 from quadriga.fsm.fast.steps import (
-    CAUGHT,
     EVENT,
     INFO,
-    call,
     event_data,
-    execute,
     is_plain,
     keeps,
     levels,
     noisy,
-    settle,
 )
 from quadriga.fsm.fast.tracking import (
     Later,
@@ -115,34 +111,12 @@ class FastEvent(Reporting, Event):
         if own["model_attribute"] != "state":
             return super().trigger(model, *args, **kwargs)
         value = getattr(model, "state", None)
-        if own["_queued"]:
-            self.plan_for(value, Kind.GO)
-            return self._enqueue(model, args, kwargs)
-        plan = self.plan_for(value, Kind.GO)
-        return (plan or self._unplanned)(model, args, kwargs)
+        plan = self.plan_for(value, Kind.GO) or self._unplanned
+        return (self._enqueue if own["_queued"] else plan)(model, args, kwargs)
 
     def _unplanned(self, model: Any, args: Any, kwargs: Any) -> bool:
-        """Do what ``Event._trigger`` does."""
-        machine: Any = self.machine
-        state = machine.get_model_state(model)
-        data: Any = event_data(state, self, machine, model, args, kwargs)
-        try:
-            if self._is_valid_source(state):
-                call(machine, machine.__dict__["_prepare_event"], data)
-                for transition in self.transitions[data.state.name]:
-                    data.transition = transition
-                    if execute(machine, transition, data):
-                        data.result = True
-                        break
-        except CAUGHT as error:
-            data.error = error
-            if not machine.on_exception:
-                raise
-            machine.callbacks(machine.on_exception, data)
-        finally:
-            if machine.__dict__["_finalize_event"]:
-                settle(machine, data)
-        return data.result  # type: ignore[no-any-return]
+        """Take the library's own steps, where there is no plan."""
+        return super()._trigger(event_data(None, self, self.machine, model, args, kwargs))
 
     def _enqueue(self, model: Any, args: Any, kwargs: Any) -> bool:
         """Do what ``Machine._process`` does for a machine with a queue."""

@@ -7,17 +7,17 @@ an object overrides one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from inspect import getattr_static
 from itertools import chain, islice
 from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
-from transitions import EventData, Machine, State
-from transitions.core import _LOGGER, Transition
+from transitions import EventData, Machine
+from transitions.core import _LOGGER
 
-from quadriga.fsm.fast.tracking import GIVEN, FastCondition, FastState, FastTransition, marker_of
+from quadriga.fsm.fast.tracking import marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -46,10 +46,6 @@ STATE: Final = frozenset("name value __getattribute__".split())
 CALLING: Final = frozenset("enter exit".split())
 SETTERS: Final = frozenset("__setattr__ __delattr__".split())
 CONDITION: Final = frozenset("check __getattribute__".split())
-
-_EXECUTE: Final = Transition.execute
-_ENTER: Final = State.enter
-_EXIT: Final = State.exit
 
 
 def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
@@ -91,12 +87,6 @@ def is_plain(machine: Any) -> bool:
             and own.keys() >= _ATTRIBUTES
         )
     return marker.plain
-
-
-def unpatched() -> bool:
-    """Return whether states and transitions have the methods of the library, as they were when it was imported."""
-    methods = FastState.enter, FastState.exit, FastTransition.execute
-    return methods == (_ENTER, _EXIT, _EXECUTE)
 
 
 def noisy() -> bool:
@@ -162,21 +152,6 @@ def constantly(value: object) -> Any:
     return lambda *_, **__: value
 
 
-# -- the steps of a trigger that has no plan yet ----------------------------------------------------
-
-
-def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
-    """Do what ``Machine.callbacks`` does."""
-    sent = machine.__dict__["send_event"]
-    for func in callbacks:
-        found = resolved(func, data) if isinstance(func, str) else func
-        if sent:
-            found(data)
-        else:
-            found(*data.args, **data.kwargs)
-        sent = machine.__dict__["send_event"]
-
-
 def resolved(name: str, data: Any) -> Any:
     """Return what ``Machine.resolve_callable`` finds for a name."""
     try:
@@ -184,52 +159,6 @@ def resolved(name: str, data: Any) -> Any:
     except AttributeError:
         return imported(name)
     return found if callable(found) else constantly(found)
-
-
-def execute(machine: Any, transition: Any, data: Any) -> Any:
-    """Do what ``Transition.execute`` does."""
-    own = machine.__dict__
-    if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
-        type(transition), Transition, TRANSITION
-    ):
-        return transition.execute(data)
-    call(machine, transition.prepare, data)
-    for condition in transition.conditions:
-        if type(condition) is not FastCondition or not CONDITION.isdisjoint(condition.__dict__):
-            agrees = condition.check(data)
-        else:
-            func = condition.func
-            func = resolved(func, data) if isinstance(func, str) else func
-            answer = func(data) if own["send_event"] else func(*data.args, **data.kwargs)
-            agrees = answer == condition.target
-        if not agrees:
-            return False
-    call(machine, chain(own["_before_state_change"], transition.before), data)
-    if transition.dest:
-        _change(machine, own, transition, data)
-    call(machine, chain(transition.after, own["_after_state_change"]), data)
-    return True
-
-
-def _change(machine: Any, own: Any, transition: Any, data: Any) -> None:
-    """Do what ``Transition._change_state`` does."""
-    states, model, attribute = machine.states, data.model, own["model_attribute"]
-    origin, dest = states.get(transition.source), states.get(transition.dest)
-    if not (type(origin) is type(dest) is FastState and unpatched() and "set_state" not in own):
-        transition._change_state(data)
-        return
-    if "exit" in origin.__dict__ or "enter" in dest.__dict__ or origin.on_exit:
-        transition._change_state(data)
-        return
-    if isinstance(model, GIVEN):
-        machine.set_state(transition.dest, model)
-    else:
-        setattr(model, attribute, dest.value)
-    data.update(getattr(model, attribute))
-    dest = machine.get_state(transition.dest)
-    dest.enter(data)
-    if HAS_FINAL and dest.final:
-        machine.callbacks(machine.on_final, data)
 
 
 # -- the rest of a trigger where its plan ends early -------------------------------------------------
