@@ -8,7 +8,7 @@ subclass replaces one of its steps, and where its logger prints the steps.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from transitions import EventData
 from transitions.core import Event
@@ -37,13 +37,12 @@ def key_of(value: Any) -> Any:
     return value if type(value) is str else id(value)
 
 
-class _Running:
+class _Running(NamedTuple):
     """Stands in a queue for the trigger that runs just now. ``Machine.remove_model`` asks what waits for its model."""
 
-    __slots__ = ("event", "given", "model")
     event: Any
-    given: tuple[Any, Any]
     model: Any
+    given: tuple[Any, Any]
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -131,11 +130,7 @@ class FastEvent(Reporting, Event):
             queue = own["_transition_queue"]
             if queue:
                 return self._enqueue(model, args, kwargs)
-            running = _Running()
-            running.event = self
-            running.model = model
-            running.given = args, kwargs
-            queue.append(running)
+            queue.append(_Running(self, model, (args, kwargs)))
             try:
                 plan(model, args, kwargs)
                 queue = own["_transition_queue"]

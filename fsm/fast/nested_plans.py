@@ -23,7 +23,7 @@ from quadriga.fsm.fast.nested_parts import (
     reports,
     reports_all,
 )
-from quadriga.fsm.fast.plans import MOST, NAMES, Kind, Writer, is_conditional, made_of
+from quadriga.fsm.fast.plans import NAMES, Kind, Writer, is_conditional, made_of
 from quadriga.fsm.fast.steps import (
     CALLING,
     HAS_FINAL,
@@ -360,14 +360,10 @@ class _NestedWriter(Writer):
                     self.changes[id(each)] = change
                 elif each.dest is not None and asks and not self._is_known(each.dest):
                     return False
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
-            return False
-        if sum(map(len, lists)) + conditions > MOST:
-            return False
-        calls = bool(conditions) or not all(map(is_silent, lists))
         moves = not all(map(_is_bare, self.changes.values()))
-        self.scoped = calls or moves
-        self.begin(calls, moves)
+        if not self.begin(lists, conditions, moves):
+            return False
+        self.scoped = self.calls or moves
         self.first_origin: Any = origins[0] if origins else None
         for number, origin in enumerate(origins):
             self.others = origins[number + 1 :]
@@ -450,26 +446,15 @@ class _NestedWriter(Writer):
             else:
                 self.line(f'own["_stack"].append({self.constant("root", self.levels[0].scope)})')
         self._list("prepare_event", None, self.own["_prepare_event"])
-        depth = self.depth
         for number, each in enumerate(origin.found):
-            self._number = number
-            self.line(
-                f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}"
-            )
-            self._list("prepare", each, each.prepare)
-            self._conditions(each, each.conditions)
-            self._list("before", each, self.own["_before_state_change"], each.before)
-            if each.dest:
-                self._move(each, self.changes[id(each)])
-            self._list("after", each, each.after, self.own["_after_state_change"])
-            self._done(True)
-            self.depth = depth
+            self._choice(number, (each, each.conditions, None, each.dest or None, True))
             if not each.conditions:
                 return True
             self.line("data.result = False" if self.data else "result = False")
         return False
 
-    def _move(self, each: Any, change: Change) -> None:
+    def _change(self, each: Any, origin: Any, dest: Any, fixed: bool) -> None:
+        change = self.changes[id(each)]
         if not _is_bare(change):
             self.line(
                 f"move(known, {self.constant('transition', each)}, {self.constant('change', change)}, data)"

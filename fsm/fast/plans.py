@@ -431,24 +431,25 @@ class Writer:
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
-        follow(self.marker, *lists)
-        conditions = [condition for choice in choices for condition in choice[1]]
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists) or (
-            sum(map(len, lists)) + len(conditions) > MOST
-        ):
+        conditions = sum(len(choice[1]) for choice in choices)
+        if not self.begin(lists, conditions, not all(choice[4] for choice in choices)):
             return False
-        self.begin(
-            bool(conditions) or not all(map(is_silent, lists)),
-            not all(choice[4] for choice in choices),
-        )
         self._write_body(choices)
         self.finish()
         return True
 
-    def begin(self, calls: bool, enters: bool) -> None:
-        """Decide what the plan needs: whether it calls anything, and lets states enter and leave themselves."""
+    def begin(self, lists: list[Any], conditions: int, enters: bool) -> bool:
+        """Decide what the plan needs, for these lists and so many conditions; return false if that is too much.
+
+        ``enters``: it lets states enter and leave themselves.
+        """
         asks = self.kind is Kind.ASK
-        follow(self.marker, self.own["_finalize_event"])
+        follow(self.marker, self.own["_finalize_event"], *lists)
+        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
+            return False
+        if sum(map(len, lists)) + conditions > MOST:
+            return False
+        calls = bool(conditions) or not all(map(is_silent, lists))
         #: whether nothing is called at the end
         self.quiet = asks or is_silent(self.own["_finalize_event"])
         self.calls, self.sent = calls, bool(self.own["send_event"])
@@ -456,6 +457,7 @@ class Writer:
         self.data = self.kind is Kind.GIVEN or (self.sent and calls)
         self.data |= not asks and (enters or not self.quiet)
         self.model = "data.model" if self.data else "model"
+        return True
 
     def first_lines(self) -> list[str]:
         if self.kind is Kind.GIVEN:

@@ -212,24 +212,11 @@ def is_silent(callbacks: Any) -> bool:
     return callbacks.__class__ is Callbacks and not callbacks
 
 
+@_reporting(object, "__setattr__", "__delattr__")
 class Reporting:
     """Reports the change of every attribute."""
 
     subscribers: tuple[Subscriber, ...] = ()
-
-    def __setattr__(self, name: str, value: object) -> None:
-        for subscriber in self.subscribers:
-            subscriber.before()
-        object.__setattr__(self, name, value)
-        for subscriber in self.subscribers:
-            subscriber.after()
-
-    def __delattr__(self, name: str) -> None:
-        for subscriber in self.subscribers:
-            subscriber.before()
-        object.__delattr__(self, name)
-        for subscriber in self.subscribers:
-            subscriber.after()
 
 
 _CLASS: Final = object.__dict__["__class__"]
