@@ -26,9 +26,20 @@ from quadriga.fsm.fast.models import (
     methods_of,
     set_class,
 )
-from quadriga.fsm.fast.steps import HAS_FINAL, INFO, MACHINE, is_plain, keeps, levels, noisy
+from quadriga.fsm.fast.steps import (
+    ATTRIBUTES,
+    HAS_FINAL,
+    INFO,
+    MACHINE,
+    is_plain,
+    keeps,
+    levels,
+    noisy,
+)
 from quadriga.fsm.fast.templates import bind, build, key_of, learn, templates
 from quadriga.fsm.fast.tracking import (
+    CHANGES,
+    LISTS,
     Callbacks,
     FastState,
     FastTransition,
@@ -47,21 +58,20 @@ _BINDING: Final = frozenset(
     "_add_may_transition_func_for_trigger".split()
 )
 #: attributes of a machine on which plans depend
-_RELEVANT: Final = MACHINE | frozenset(
-    "states events models model_attribute send_event _queued _transition_queue __class__ __dict__ "
-    "_prepare_event _before_state_change _after_state_change _finalize_event _on_final".split()
-)
+_RELEVANT: Final = MACHINE | ATTRIBUTES | {"events", "models", "_queued", "__class__", "__dict__"}
 _set: Final = object.__setattr__
 
 
-def _callbacks(name: str) -> Any:
-    """Return a property for a list of the machine: the caller's own list, or one whose changes are noticed."""
-    library = getattr(Machine, name)
+def with_lists(cls: type) -> type:
+    """Let each list of callbacks of the machine be the caller's own list, or one whose changes are noticed."""
 
-    def assign(machine: Any, callbacks: Any) -> None:
-        library.fset(machine, own(callbacks))
+    def assigning(library: Any) -> Any:
+        return lambda machine, callbacks: library.fset(machine, own(callbacks))
 
-    return property(library.fget, assign, doc=library.__doc__)
+    for name in LISTS:
+        library: Any = getattr(Machine, name)
+        setattr(cls, name, property(library.fget, assigning(library), doc=library.__doc__))
+    return cls
 
 
 class _Models(list[Any]):
@@ -80,12 +90,11 @@ def _touching(name: str) -> Any:
     return touch
 
 
-for (
-    _name
-) in "append extend insert remove pop clear __setitem__ __delitem__ __iadd__ __imul__".split():
+for _name in CHANGES:
     setattr(_Models, _name, _touching(_name))
 
 
+@with_lists
 class FastMachine(Machine):
     """A drop-in for ``transitions.Machine``.
 
@@ -98,14 +107,6 @@ class FastMachine(Machine):
     shares_methods = True
     _fast_class: type
     states: Any = Later(states_of)
-
-    prepare_event = _callbacks("prepare_event")
-    before_state_change = _callbacks("before_state_change")
-    after_state_change = _callbacks("after_state_change")
-    finalize_event = _callbacks("finalize_event")
-    on_exception = _callbacks("on_exception")
-    if HAS_FINAL:
-        on_final = _callbacks("on_final")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         model = args[0] if args else kwargs.get("model", self.self_literal)

@@ -13,16 +13,16 @@ pickle has them, and a removed model no longer gets new triggers. See D150.
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping
+from functools import partial
 from operator import is_
 from types import FunctionType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from transitions import Machine
 
 from quadriga.fsm.fast.events import FastEvent
+from quadriga.fsm.fast.steps import cached
 
 #: the attribute of a created class that holds its ``Methods``
 _KEY: Final = "__quadriga_methods__"
@@ -146,22 +146,20 @@ def _bound(stand_in: object) -> Bound:
 
 # -- classes ---------------------------------------------------------------------------------------
 
-_can_have: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-_UNTOUCHED: Final = ("__getattribute__", "__setattr__", "__delattr__")
+_HOOKS: Final = frozenset(
+    "__init_subclass__ __getattr__ __getattribute__ __setattr__ __delattr__".split()
+)
 
 
+@cached
 def can_have(cls: type) -> bool:
     """Return whether a class for models can be derived from this one without any visible effect."""
-    known = _can_have.get(cls)
-    if known is None:
-        named = [name for c in cls.__mro__[:-1] for name in c.__dict__]
-        known = _can_have[cls] = (
-            type(cls) in (type, ABCMeta)
-            and _KEY not in cls.__dict__
-            and not {"__init_subclass__", "__getattr__", *_UNTOUCHED}.intersection(named)
-            and _has_layout(cls)
-        )
-    return known
+    return (
+        type(cls) in (type, ABCMeta)
+        and _KEY not in cls.__dict__
+        and _HOOKS.isdisjoint(class_names(cls))
+        and _has_layout(cls)
+    )
 
 
 def _has_layout(cls: type) -> bool:
@@ -282,12 +280,10 @@ def _revive(func: Any, args: Iterable[Any]) -> Any:
     return model
 
 
-def _derive_reviving(base: Any) -> type:
+@cached
+def _reviving(base: Any) -> type:
     """Return the class that a model has until it gets its methods."""
     return _derive(base, {"__setstate__": _restore})
-
-
-_reviving: Final[Callable[[Any], type]] = lru_cache(maxsize=256)(_derive_reviving)
 
 
 def _restore(model: Any, state: Any) -> None:

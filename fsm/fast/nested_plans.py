@@ -25,6 +25,7 @@ from quadriga.fsm.fast.nested_parts import (
 )
 from quadriga.fsm.fast.plans import NAMES, Kind, Writer, is_conditional, made_of
 from quadriga.fsm.fast.steps import (
+    ATTRIBUTES,
     CALLING,
     HAS_FINAL,
     INFO,
@@ -54,10 +55,7 @@ STEPS: Final = MACHINE | frozenset(
     "_check_event_result _set_state callback _can_trigger _can_trigger_nested get_global_name __call__ __enter__ __exit__".split()
 )
 #: attributes of a machine that are read here, or that the knowledge depends on
-ATTRIBUTES: Final = frozenset(
-    "model_attribute send_event states events _queued _transition_queue _prepare_event "
-    "_before_state_change _after_state_change _finalize_event _on_exception _on_final".split()
-)
+NEEDED: Final = ATTRIBUTES | {"events", "_queued"}
 
 DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
@@ -125,9 +123,9 @@ class Known:
         self.plain = (
             HAS_FINAL  # before 0.9.1 the library entered nested states in another way
             and keeps(cls, machine._fast_class, STEPS)
-            and keeps(cls, machine._fast_class, ATTRIBUTES)
+            and keeps(cls, machine._fast_class, NEEDED)
             and STEPS.isdisjoint(own)
-            and own.keys() >= ATTRIBUTES
+            and own.keys() >= NEEDED
             and reports_all(own["states"], own["events"])
         )
         follow(self.marker, *parts_of(machine))

@@ -41,6 +41,7 @@ from quadriga.fsm.fast.steps import (
     settle,
 )
 from quadriga.fsm.fast.tracking import (
+    LISTS,
     Callbacks,
     Marker,
     Reporting,
@@ -132,10 +133,7 @@ class _Parts(dict[int, Any]):
 _known: Final[dict[tuple[Any, ...], Any]] = {}
 #: stands for a plan that is not made yet
 LATER: Final[Any] = object()
-_LISTS: Final = tuple(
-    "_prepare_event _before_state_change _after_state_change _finalize_event".split()
-    + ["_on_final"] * HAS_FINAL
-)
+_LISTS: Final = tuple(f"_{name}" for name in LISTS if name != "on_exception")
 
 
 def make_plan(

@@ -12,12 +12,12 @@ from functools import lru_cache, partial
 from inspect import getattr_static
 from itertools import chain, islice
 from types import MemberDescriptorType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from transitions import EventData, Machine
 from transitions.core import _LOGGER
 
-from quadriga.fsm.fast.tracking import marker_of
+from quadriga.fsm.fast.tracking import LISTS, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -28,17 +28,14 @@ INFO: Final = logging.INFO
 levels: Final[dict[int, bool]] = getattr(_LOGGER, "_cache", {})
 level: Final = levels.get
 
-MACHINE: Final = frozenset(
+MACHINE: Final = frozenset(LISTS).union(
     "_process has_queue get_model_state get_state set_state callbacks callback resolve_callable "
-    "get_triggers __getattribute__ __setattr__ prepare_event before_state_change after_state_change "
-    "finalize_event on_exception on_final process_context _process_async await_all "
+    "get_triggers __getattribute__ __setattr__ process_context _process_async await_all "
     "cancel_running_transitions".split()
 )
 #: read from ``machine.__dict__``: the machine's own ``__getattr__`` makes other reading slow
-_ATTRIBUTES: Final = frozenset(
-    "model_attribute send_event states _transition_queue _prepare_event _before_state_change "
-    "_after_state_change _finalize_event".split()
-    + ["_on_final"] * HAS_FINAL
+ATTRIBUTES: Final = frozenset(f"_{name}" for name in LISTS).union(
+    "model_attribute send_event states _transition_queue".split()
 )
 EVENT: Final = frozenset("trigger _trigger _process _is_valid_source __getattribute__".split())
 TRANSITION: Final = frozenset("execute _eval_conditions _change_state __getattribute__".split())
@@ -48,29 +45,33 @@ SETTERS: Final = frozenset("__setattr__ __delattr__".split())
 CONDITION: Final = frozenset("check __getattribute__".split())
 
 
-def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def cached(function: _Function) -> _Function:
+    """Keep the answers of a function about classes."""
+    return lru_cache(maxsize=1024)(function)  # type: ignore[return-value]  # a class is no Hashable
+
+
+@cached
+def keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
     """Return whether the class has these attributes from the base class, unchanged."""
     return all(_lookup(cls, name) is _lookup(base, name) for name in names)
-
-
-keeps: Final[Callable[[Any, Any, frozenset[str]], bool]] = lru_cache(maxsize=1024)(_keeps)
 
 
 def _lookup(cls: Any, name: str) -> Any:
     return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
 
 
-def _sets_plainly(cls: Any, attribute: str, kept: Any) -> bool:
+@cached
+def sets_plainly(cls: Any, attribute: str, kept: Any) -> bool:
+    """Return whether assigning this attribute of a model runs no code of its class but ``kept``, a machine's own."""
     found = getattr_static(cls, attribute, None)
     return (
         cls.__setattr__ in (object.__setattr__, kept)
         and cls.__getattribute__ is object.__getattribute__
         and (not hasattr(type(found), "__set__") or type(found) is MemberDescriptorType)
     )
-
-
-#: whether assigning this attribute of a model runs no code of its class; a machine has a ``__setattr__`` of its own
-sets_plainly: Final[Callable[..., bool]] = lru_cache(maxsize=1024)(_sets_plainly)
 
 
 def is_plain(machine: Any) -> bool:
@@ -82,9 +83,9 @@ def is_plain(machine: Any) -> bool:
             _ = machine.states  # it is read
         marker.plain = (
             keeps(cls, machine._fast_class, MACHINE)
-            and keeps(cls, machine._fast_class, _ATTRIBUTES)
+            and keeps(cls, machine._fast_class, ATTRIBUTES)
             and MACHINE.isdisjoint(own)
-            and own.keys() >= _ATTRIBUTES
+            and own.keys() >= ATTRIBUTES
         )
     return marker.plain
 

@@ -18,9 +18,18 @@ from enum import EnumMeta
 from typing import Any, Final, Protocol
 from weakref import ref
 
-from transitions import State
+from transitions import Machine, State
 from transitions.core import Condition, Transition, listify
 
+#: the lists of callbacks that a machine has; transitions 0.9.0 has no final states
+LISTS: Final = tuple(
+    name
+    for name in (
+        *("prepare_event", "before_state_change", "after_state_change", "finalize_event"),
+        *("on_exception", "on_final"),
+    )
+    if hasattr(Machine, name)
+)
 #: what ``listify`` returns unchanged
 GIVEN: Final = (list, tuple, EnumMeta)
 
@@ -116,8 +125,7 @@ def follow(marker: Marker, *parts: Any) -> None:
 
 def parts_of(machine: Any) -> Iterator[Any]:
     """Yield everything that decides what a trigger of the machine does."""
-    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
-    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
+    yield from (getattr(machine, name) for name in LISTS)
     yield from _parts_below(machine.states, machine.events)
 
 
@@ -164,13 +172,14 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
     return decorate
 
 
-_LIST = (
+#: what changes a list
+CHANGES: Final = (
     "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
 ).split()
 _MAPPING = "clear pop popitem setdefault update __setitem__ __delitem__ __ior__".split()
 
 
-@_reporting(list, *_LIST)
+@_reporting(list, *CHANGES)
 class Callbacks(list[Any]):
     """A list of callbacks, conditions or transitions that a machine has created itself."""
 
