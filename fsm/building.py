@@ -11,19 +11,20 @@ its markup or its pictures.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from transitions import EventData, Machine
 
-from quadriga.fsm.errors import Name, library_name, text_of
+from quadriga.fsm.errors import library_name, text_of
 from quadriga.fsm.firing import Observer, Step
 from quadriga.fsm.history import History
 from quadriga.fsm.loading import keeping
 from quadriga.fsm.machine import Asking, Deliver, Emitting, Handing, is_async
 from quadriga.fsm.nesting import SEPARATOR, Nesting
+from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import Edge, Effect, Row
 
 
@@ -87,27 +88,8 @@ class _EmittingFrom(Emitting):
         return self.by_leaf.get(getattr(data.model, data.machine.model_attribute), self.row)
 
 
-class Table(Protocol):
-    """The part of a lifecycle that a machine is built from."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def initial(self) -> Name: ...
-    @property
-    def final(self) -> Iterable[Name]: ...
-    @property
-    def states(self) -> Iterable[Name]: ...
-    @property
-    def renamed(self) -> Mapping[Any, Any]: ...
-    @property
-    def rows(self) -> Iterable[Row]: ...
-    @property
-    def nesting(self) -> Nesting | None: ...
-
-
 def build_machine(
-    table: Table,
+    table: ReadableTable[Any, Any, Any],
     machine_cls: type[Machine],
     model: object | None = None,
     deliver: Deliver | None = None,

@@ -44,6 +44,7 @@ from quadriga.fsm.fast.tracking import (
     FastState,
     FastTransition,
     Later,
+    Marker,
     States,
     Transitions,
     follow,
@@ -104,6 +105,7 @@ class FastMachine(Machine):
     state_cls = FastState
     transition_cls = FastTransition
     event_cls = FastEvent
+    marker_cls = Marker
     shares_methods = True
     _fast_class: type
     states: Any = Later(states_of)

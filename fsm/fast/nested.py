@@ -23,7 +23,7 @@ from quadriga.fsm.fast.nested_parts import (
 from quadriga.fsm.fast.nested_plans import DEBUG, NEEDED, STEPS, Known, nested_levels
 from quadriga.fsm.fast.plans import Kind
 from quadriga.fsm.fast.steps import HAS_FINAL, INFO, keeps, levels
-from quadriga.fsm.fast.tracking import Callbacks, States, changed
+from quadriga.fsm.fast.tracking import Callbacks, Marker, States, changed
 
 _RELEVANT: Final = STEPS | NEEDED | {"state_cls", "__class__", "__dict__"}
 #: what leads the library to a state
@@ -40,6 +40,7 @@ class FastHierarchicalMachine(HierarchicalMachine):
         state_cls = FastNestedState
         transition_cls = FastNestedTransition
         event_cls = FastNestedEvent
+    marker_cls = Marker
     _fast_class: type
 
     def __setattr__(self, name: str, value: Any) -> None:

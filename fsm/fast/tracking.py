@@ -60,7 +60,7 @@ def subscribe(part: Any, subscriber: Subscriber) -> None:
 class Marker:
     """Stands for the present state of a machine; drops its plans when a part changes."""
 
-    refuses = False
+    refuses: Any = False
 
     def __init__(self, machine: Any = None) -> None:
         #: replaced by every change
@@ -94,14 +94,14 @@ class Marker:
             plans.clear()
 
     def __reduce__(self) -> Any:  # a copy of a machine makes its own
-        return Marker, ()
+        return type(self), ()
 
 
 def marker_of(machine: Any) -> Marker:
     """Return the marker of the machine."""
     marker: Marker | None = machine.__dict__.get("_marker")
     if marker is None or marker.machine() is not machine:
-        marker = machine.__dict__["_marker"] = Marker(machine)
+        marker = machine.__dict__["_marker"] = type(machine).marker_cls(machine)
     return marker
 
 
