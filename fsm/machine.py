@@ -15,7 +15,6 @@ from transitions import EventData
 from quadriga.fsm.errors import DefinitionError, impure, library_name
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
-from quadriga.fsm.fast.steps import EVENT, keeps
 from quadriga.fsm.fast.tracking import Marker, follow, marker_of, parts_of
 from quadriga.fsm.firing import effects_of, emit
 from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Row, name_of
@@ -40,9 +39,6 @@ class LifecycleEvent(FastEvent):
         if step.effects:
             deliver_to_model(model, step.effects)
         return step.row is not None
-
-    def _is_plain(self) -> bool:
-        return keeps(type(self), LifecycleEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
 
 
 class _Marker(Marker):

@@ -165,7 +165,10 @@ class FastEvent(Reporting, Event):
         return plan(data) if plan else super()._trigger(data)
 
     def _is_plain(self) -> bool:
-        return keeps(type(self), FastEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
+        """Return whether the event takes its steps as that of the fast class does."""
+        machine_cls: Any = type(self.machine)
+        ours = machine_cls._fast_class.event_cls
+        return keeps(type(self), ours, EVENT) and EVENT.isdisjoint(self.__dict__)
 
     # -- plans -------------------------------------------------------------------------------
 
@@ -213,5 +216,4 @@ class FastEvent(Reporting, Event):
         plans[key] = plan
 
 
-FastEvent.__name__ = Event.__name__  # shown by the library's own __repr__
 FastEvent.trigger.__qualname__ = Event.trigger.__qualname__  # shown by errors about its arguments

@@ -297,21 +297,11 @@ class FastMachine(Machine):
 
     def _add_trigger_to_model(self, trigger: Any, model: Any) -> None:
         bind = super()._add_trigger_to_model
-        methods = kind_of(model)
-        if (
-            methods is None
-            or methods.machine is not self
-            or not self._teach(methods, model, ("trigger", trigger), self.events[trigger])
-        ):
+        if not self._teach(model, ("trigger", trigger), self.events[trigger]):
             bind(trigger, model)
 
     def _add_model_to_state(self, state: Any, model: Any) -> None:
-        methods = kind_of(model)
-        if (
-            methods is None
-            or methods.machine is not self
-            or not self._teach(methods, model, ("state", state.name), state)
-        ):
+        if not self._teach(model, ("state", state.name), state):
             super()._add_model_to_state(state, model)
         else:
             for callback in self.state_cls.dynamic_methods:
@@ -320,8 +310,11 @@ class FastMachine(Machine):
                     if name not in getattr(state, callback):
                         state.add_callback(callback[3:], name)
 
-    def _teach(self, methods: Methods, model: Any, about: tuple[str, str], what: object) -> bool:
+    def _teach(self, model: Any, about: tuple[str, str], what: object) -> bool:
         """Add the methods of an event or a state; return false if the library has to bind them to this model."""
+        methods = kind_of(model)
+        if methods is None or methods.machine is not self:
+            return False
         known = methods.learned.get(about)
         if known is None or known[0] is not what:
             if about[0] == "trigger":

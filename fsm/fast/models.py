@@ -60,39 +60,34 @@ class Methods:
         self.ready: Any = None
         self.content: list[Any] = []
         self.made = _make(self)
-        self._less: dict[str, Methods] = {}
-        self._of: dict[type, Methods] = {}
-        self._left: Methods | None = None
+        #: those of models of which something is different, by what it is
+        self._others: dict[object, Methods] = {}
 
     def add(self, bound: Bound) -> None:
         """Give more methods to all models."""
         self.bound.update(bound)
         for name, each in bound.items():
             setattr(self.made, name, _method(self.machine, name, *each))
-        self._less.clear()
-        self._of.clear()
-        self._left = None
+        self._others.clear()
 
     def without(self, name: str) -> Methods:
         """Return the same methods without one of them."""
-        if name not in self._less:
-            bound = {n: each for n, each in self.bound.items() if n != name}
-            self._less[name] = other = Methods(self.machine, self.base, bound)
-            other.learned.update(self.learned)
-        return self._less[name]
+        return self._other(name, self.machine, self.base)
 
     def of(self, cls: type) -> Methods:
         """Return the same methods for a model whose class has been changed to another one."""
-        if cls not in self._of:
-            self._of[cls] = other = Methods(self.machine, cls, dict(self.bound))
-            other.learned.update(self.learned)
-        return self._of[cls]
+        return self._other(cls, self.machine, cls)
 
     def left(self) -> Methods:
         """Return the same methods for a model that has been removed."""
-        if self._left is None:
-            self._left = Methods(None, self.base, dict(self.bound))
-        return self._left
+        return self._other(None, None, self.base)
+
+    def _other(self, about: object, machine: Any, base: type) -> Methods:
+        if about not in self._others:
+            bound = {name: each for name, each in self.bound.items() if name != about}
+            self._others[about] = other = Methods(machine, base, bound)
+            other.learned.update(self.learned)
+        return self._others[about]
 
     # They are part of the pickles and copies of models. Through a circle of references one can be encountered
     # before it has its own state; the models that need it wait.

@@ -96,14 +96,6 @@ class FastNestedEvent(Reporting, NestedEvent):
         self.__dict__["transitions"] = Transitions()
 
 
-for _fast, _library in (
-    (FastNestedState, NestedState),
-    (FastNestedTransition, NestedTransition),
-    (FastNestedEvent, NestedEvent),
-):
-    _fast.__name__ = _library.__name__  # shown by the library's own __repr__
-
-
 def is_plain_event(event: Any) -> bool:
     """Return whether the event tries its transitions as the library does."""
     return keeps(type(event), NestedEvent, _EVENT) and _EVENT.isdisjoint(event.__dict__)

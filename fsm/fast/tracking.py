@@ -1,6 +1,6 @@
 """The parts of a fast machine, which report their changes, so that plans made from them can be kept.
 
-A part reports to its subscribers (``Subscriber``): they are asked before a change and told after it. A machine has a
+A part reports to its subscribers: they are asked before a change and told after it. A machine has a
 ``Marker``, which subscribes to the parts that a plan depends on when the plan is made: an attribute of a state,
 transition, condition or event, an entry of a mapping, or the content of a callback list that one of these classes has
 created. When one of them changes, the marker drops all plans of its machine.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from enum import EnumMeta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from weakref import ref
 
 from transitions import Machine, State
@@ -34,23 +34,7 @@ LISTS: Final = tuple(
 GIVEN: Final = (list, tuple, EnumMeta)
 
 
-class Subscriber(Protocol):
-    """Follows the changes of parts. A copy or a pickle of a part has a copy that follows nothing."""
-
-    @property
-    def alive(self) -> bool: ...
-    @property
-    def refuses(self) -> bool:
-        """Whether it prevents every change."""
-
-    def before(self) -> None:
-        """Prepare for a change; may raise an error that prevents it."""
-
-    def after(self) -> None:
-        """Follow up a change."""
-
-
-def subscribe(part: Any, subscriber: Subscriber) -> None:
+def subscribe(part: Any, subscriber: Marker) -> None:
     """Let the part report its changes to the subscriber as well."""
     known = part.subscribers
     if subscriber not in known:
@@ -58,8 +42,12 @@ def subscribe(part: Any, subscriber: Subscriber) -> None:
 
 
 class Marker:
-    """Stands for the present state of a machine; drops its plans when a part changes."""
+    """Stands for the present state of a machine; drops its plans when a part changes.
 
+    A copy or a pickle of a part has a copy of it that follows nothing.
+    """
+
+    #: whether it prevents every change
     refuses: Any = False
 
     def __init__(self, machine: Any = None) -> None:
@@ -82,10 +70,12 @@ class Marker:
         return self.machine() is not None
 
     def before(self) -> None:
+        """Prepare for a change; may raise an error that prevents it."""
         for parts in self.lazy:
             parts.fill()
 
     def after(self) -> None:
+        """Follow up a change."""
         self.now, self.plain, self.origin = object(), None, None
         self.lazy.clear()
         self.asked.clear()
@@ -183,21 +173,21 @@ _MAPPING = "clear pop popitem setdefault update __setitem__ __delitem__ __ior__"
 class Callbacks(list[Any]):
     """A list of callbacks, conditions or transitions that a machine has created itself."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
 
 @_reporting(OrderedDict, *_MAPPING, "move_to_end")
 class States(OrderedDict[Any, Any]):
     """The states of a machine by name."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
 
 @_reporting(defaultdict, *_MAPPING)
 class Transitions(defaultdict[Any, Any]):
     """The transitions of an event by the name of their source."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(args or (Callbacks,)))
@@ -225,7 +215,11 @@ def is_silent(callbacks: Any) -> bool:
 class Reporting:
     """Reports the change of every attribute."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith("quadriga.fsm.fast."):  # shown by the library's own __repr__
+            cls.__name__ = cls.__name__.removeprefix("Fast")
 
 
 _CLASS: Final = object.__dict__["__class__"]
@@ -353,11 +347,3 @@ def transitions_of(described: Any, given: list[Any], alone: Any) -> Transitions:
     transitions = Transitions(Callbacks, made)
     transitions.subscribers = alone
     return transitions
-
-
-for _fast, _library in (
-    (FastState, State),
-    (FastCondition, Condition),
-    (FastTransition, Transition),
-):
-    _fast.__name__ = _library.__name__  # shown by the library's own __repr__
