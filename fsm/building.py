@@ -11,7 +11,7 @@ its markup or its pictures.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -186,9 +186,7 @@ class _Executing:
     def __call__(self, data: EventData) -> Any:
         transition = self.transition
         if self.machines is not None:
-            # asked now, because inside of a composite the row depends on the state
-            row = transition.emitting.row_for(data)
-            data.taking = _Taking(self.machines, row, data)  # type: ignore[attr-defined]
+            data.tell = self._telling(self.machines, data)  # type: ignore[attr-defined]
         done = type(transition).execute(transition, data)
         if inspect.isawaitable(done):
             return self._finish(done, data)
@@ -199,34 +197,29 @@ class _Executing:
 
     def _tell(self, done: bool, data: EventData) -> bool:
         if done and self.machines is not None:
-            data.taking.tell()  # type: ignore[attr-defined]
+            data.tell()  # type: ignore[attr-defined]
         return done
+
+    def _telling(self, machines: Machines, data: Any) -> Callable[[], tuple[Effect, ...]]:
+        """Return what tells the observers once that the row is taken, and returns the effects."""
+        # asked now, because inside of a composite the row depends on the state
+        row, told = self.transition.emitting.row_for(data), False
+
+        def tell() -> tuple[Effect, ...]:
+            nonlocal told
+            effects: tuple[Effect, ...] = getattr(data, "effects", ())
+            if not told:
+                told = True
+                target = row.target or row.source
+                edge = Edge(machines.lifecycle, row.source, row.trigger, target)
+                step = Step(edge, target, row.target is not None, False, effects, row)
+                for observer in tuple(machines.observers.values()):
+                    observer(step, data.model, data.kwargs)
+                data.effects = effects = step.effects
+            return effects
+
+        return tell
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of the machine, and one that is read from a pickle, is not observed.
         return {"transition": self.transition, "machines": None}
-
-
-class _Taking:
-    """One execution of a transition, of which the observers are told once."""
-
-    def __init__(self, machines: Machines, row: Row, data: EventData) -> None:
-        self.machines = machines
-        self.row = row
-        self.data = data
-        self.told = False
-
-    def tell(self) -> tuple[Effect, ...]:
-        """Tell the observers that the row is taken, and return the effects."""
-        data: Any = self.data
-        effects: tuple[Effect, ...] = getattr(data, "effects", ())
-        if not self.told:
-            self.told = True
-            row = self.row
-            target = row.target or row.source
-            edge = Edge(self.machines.lifecycle, row.source, row.trigger, target)
-            step = Step(edge, target, row.target is not None, False, effects, row)
-            for observer in tuple(self.machines.observers.values()):
-                observer(step, data.model, data.kwargs)
-            data.effects = effects = step.effects
-        return effects

@@ -210,8 +210,8 @@ class Handing(_Named):
         self.deliver = deliver
 
     def __call__(self, data: EventData) -> Any:
-        taking = getattr(data, "taking", None)  # of an observed machine
-        effects = taking.tell() if taking else getattr(data, "effects", ())
+        tell = getattr(data, "tell", None)  # of an observed machine
+        effects = tell() if tell else getattr(data, "effects", ())
         return self.deliver(data.model, effects) if effects else None
 
 

@@ -53,9 +53,6 @@ class FastHierarchicalMachine(HierarchicalMachine):
         _set(self, name, value)
         changed(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
-
     # Scopes change without a report: what is known does not depend on the current scope.
 
     def __call__(self, to_scope: Any = None) -> Any:

@@ -20,10 +20,9 @@ from quadriga.fsm.fast.nested_parts import (
     inside,
     is_plain_event,
     is_plain_transition,
-    reports,
     reports_all,
 )
-from quadriga.fsm.fast.plans import NAMES, Kind, Writer, is_conditional, made_of
+from quadriga.fsm.fast.plans import NAMES, Kind, Writer, has_plain_conditions, made_of
 from quadriga.fsm.fast.steps import (
     ATTRIBUTES,
     CALLING,
@@ -332,11 +331,7 @@ class _NestedWriter(Writer):
         self.changes: dict[int, Change] = {}
         for origin in origins:
             for each in origin.found:
-                if not is_plain_transition(each) or not reports(each):
-                    return False
-                if each.conditions.__class__ is not Callbacks or not all(
-                    map(is_conditional, each.conditions)
-                ):
+                if not is_plain_transition(each) or not has_plain_conditions(self.machine, each):
                     return False
                 conditions += len(each.conditions)
                 lists.append(each.prepare)
@@ -400,9 +395,7 @@ class _NestedWriter(Writer):
             event = level.scope[2].get(self.trigger)
             if event is None:
                 continue
-            if not (is_plain_event(event) and reports(event)) or (
-                event.transitions.__class__ is not Transitions
-            ):
+            if not is_plain_event(event) or event.transitions.__class__ is not Transitions:
                 return None
             for at, (name, path, state) in enumerate(level.sources):
                 found = event.transitions.get(name)

@@ -20,14 +20,13 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from transitions import State
-from transitions.core import Condition, Event
+from transitions.core import Event
 
 from quadriga.fsm.fast.steps import (
     CALLING,
     CAUGHT,
     CONDITION,
     HAS_FINAL,
-    SETTERS,
     STATE,
     TRANSITION,
     Rest,
@@ -37,6 +36,7 @@ from quadriga.fsm.fast.steps import (
     imported,
     is_callable,
     keeps,
+    reports,
     resume,
     settle,
 )
@@ -44,7 +44,6 @@ from quadriga.fsm.fast.tracking import (
     LISTS,
     Callbacks,
     Marker,
-    Reporting,
     States,
     Transitions,
     follow,
@@ -290,20 +289,11 @@ def _documented(plan: Any, text: str, value: Any) -> Any:
     return plan
 
 
-def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
-    """Return whether the thing does these steps as the library does, and would report if that changed."""
-    cls = type(thing)
-    return (
-        issubclass(cls, Reporting)
-        and keeps(cls, Reporting, SETTERS)
-        and keeps(cls, library, names)
-        and names.isdisjoint(thing.__dict__)
-    )
-
-
-def is_conditional(condition: Any) -> bool:
-    """Return whether the condition is one of the library's, and would report if that changed."""
-    return _reports(condition, Condition, CONDITION)
+def has_plain_conditions(machine: Any, transition: Any) -> bool:
+    """Return whether the conditions are those of the library, and would report if that changed."""
+    kind = machine._fast_class.transition_cls.condition_cls
+    found = transition.conditions
+    return found.__class__ is Callbacks and all(reports(each, kind, CONDITION) for each in found)
 
 
 def _has_plain_name(state: Any) -> bool:
@@ -313,12 +303,9 @@ def _has_plain_name(state: Any) -> bool:
 def choice_of(machine: Any, transition: Any) -> Choice | None:
     """Return the transition as a choice; ``None`` if it cannot be part of a plan."""
     fast = machine._fast_class
-    if not _reports(transition, fast.transition_cls, TRANSITION):
+    if not reports(transition, fast.transition_cls, TRANSITION):
         return None
-    if transition.conditions.__class__ is not Callbacks or not all(
-        _reports(each, fast.transition_cls.condition_cls, CONDITION)
-        for each in transition.conditions
-    ):
+    if not has_plain_conditions(machine, transition):
         return None
     if not transition.dest:
         return transition, transition.conditions, None, None, True
@@ -328,7 +315,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
         return None
     if not (_has_plain_name(origin) and _has_plain_name(dest)):
         return None
-    fixed = all(_reports(each, fast.state_cls, CALLING) for each in (origin, dest))
+    fixed = all(reports(each, fast.state_cls, CALLING) for each in (origin, dest))
     return transition, transition.conditions, origin, dest, fixed
 
 

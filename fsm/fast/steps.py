@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from transitions import EventData, Machine
 from transitions.core import _LOGGER
 
-from quadriga.fsm.fast.tracking import LISTS, marker_of
+from quadriga.fsm.fast.tracking import LISTS, Reporting, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -57,6 +57,17 @@ def cached(function: _Function) -> _Function:
 def keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
     """Return whether the class has these attributes from the base class, unchanged."""
     return all(_lookup(cls, name) is _lookup(base, name) for name in names)
+
+
+def reports(part: Any, base: Any, names: frozenset[str]) -> bool:
+    """Return whether the part has these methods from the base class, and would report if that changed."""
+    cls = type(part)
+    return (
+        issubclass(cls, Reporting)
+        and keeps(cls, Reporting, SETTERS)
+        and keeps(cls, base, names)
+        and names.isdisjoint(part.__dict__)
+    )
 
 
 def _lookup(cls: Any, name: str) -> Any:

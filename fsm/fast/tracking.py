@@ -34,13 +34,6 @@ LISTS: Final = tuple(
 GIVEN: Final = (list, tuple, EnumMeta)
 
 
-def subscribe(part: Any, subscriber: Marker) -> None:
-    """Let the part report its changes to the subscriber as well."""
-    known = part.subscribers
-    if subscriber not in known:
-        part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
-
-
 class Marker:
     """Stands for the present state of a machine; drops its plans when a part changes.
 
@@ -107,10 +100,9 @@ def follow(marker: Marker, *parts: Any) -> None:
     alone = marker.alone
     for part in parts:
         known = getattr(part, "subscribers", alone)
-        if not known:
-            part.__dict__["subscribers"] = alone
-        elif known is not alone:
-            subscribe(part, marker)
+        if marker not in known:
+            others = (each for each in known if each.alive)
+            part.__dict__["subscribers"] = (*others, marker) if known else alone
 
 
 def parts_of(machine: Any) -> Iterator[Any]:
