@@ -1,8 +1,7 @@
 """``FastMachine``: the library's machine with its whole behaviour, and many times as fast.
 
-It differs in two ways. A trigger takes its step from a plan if no callback has to be called, and in a few calls
-otherwise (``events``); plans follow every change of the machine (``tracking``). And models of one class share
-their methods (``models``), so that a model costs a pointer.
+A trigger takes its step from a plan (``events``), and plans follow every change of the machine (``tracking``). Models of
+one class share their methods (``models``), so that a model costs a pointer.
 """
 
 from __future__ import annotations
