@@ -8,7 +8,7 @@ subclass replaces one of its steps, and where its logger prints the steps.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from transitions import EventData
 from transitions.core import Event
@@ -37,12 +37,13 @@ def key_of(value: Any) -> Any:
     return value if type(value) is str else id(value)
 
 
-class _Running(NamedTuple):
+class _Running:
     """Stands in a queue for the trigger that runs just now. ``Machine.remove_model`` asks what waits for its model."""
 
+    __slots__ = ("event", "given", "model")  # with a tuple a trigger takes half as long again
     event: Any
-    model: Any
     given: tuple[Any, Any]
+    model: Any
 
     @property
     def args(self) -> tuple[Any, ...]:
@@ -130,7 +131,11 @@ class FastEvent(Reporting, Event):
             queue = own["_transition_queue"]
             if queue:
                 return self._enqueue(model, args, kwargs)
-            queue.append(_Running(self, model, (args, kwargs)))
+            running = _Running()
+            running.event = self
+            running.model = model
+            running.given = args, kwargs
+            queue.append(running)
             try:
                 plan(model, args, kwargs)
                 queue = own["_transition_queue"]
