@@ -11,19 +11,20 @@ its markup or its pictures.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 from transitions import EventData, Machine
 
-from quadriga.fsm.errors import Name, library_name, text_of
+from quadriga.fsm.errors import library_name, text_of
 from quadriga.fsm.firing import Observer, Step
 from quadriga.fsm.history import History
 from quadriga.fsm.loading import keeping
 from quadriga.fsm.machine import Asking, Deliver, Emitting, Handing, is_async
 from quadriga.fsm.nesting import SEPARATOR, Nesting
+from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import Edge, Effect, Row
 
 
@@ -87,27 +88,8 @@ class _EmittingFrom(Emitting):
         return self.by_leaf.get(getattr(data.model, data.machine.model_attribute), self.row)
 
 
-class Table(Protocol):
-    """The part of a lifecycle that a machine is built from."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def initial(self) -> Name: ...
-    @property
-    def final(self) -> Iterable[Name]: ...
-    @property
-    def states(self) -> Iterable[Name]: ...
-    @property
-    def renamed(self) -> Mapping[Any, Any]: ...
-    @property
-    def rows(self) -> Iterable[Row]: ...
-    @property
-    def nesting(self) -> Nesting | None: ...
-
-
 def build_machine(
-    table: Table,
+    table: ReadableTable[Any, Any, Any],
     machine_cls: type[Machine],
     model: object | None = None,
     deliver: Deliver | None = None,
@@ -204,9 +186,7 @@ class _Executing:
     def __call__(self, data: EventData) -> Any:
         transition = self.transition
         if self.machines is not None:
-            # asked now, because inside of a composite the row depends on the state
-            row = transition.emitting.row_for(data)
-            data.taking = _Taking(self.machines, row, data)  # type: ignore[attr-defined]
+            data.tell = self._telling(self.machines, data)  # type: ignore[attr-defined]
         done = type(transition).execute(transition, data)
         if inspect.isawaitable(done):
             return self._finish(done, data)
@@ -217,34 +197,29 @@ class _Executing:
 
     def _tell(self, done: bool, data: EventData) -> bool:
         if done and self.machines is not None:
-            data.taking.tell()  # type: ignore[attr-defined]
+            data.tell()  # type: ignore[attr-defined]
         return done
+
+    def _telling(self, machines: Machines, data: Any) -> Callable[[], tuple[Effect, ...]]:
+        """Return what tells the observers once that the row is taken, and returns the effects."""
+        # asked now, because inside of a composite the row depends on the state
+        row, told = self.transition.emitting.row_for(data), False
+
+        def tell() -> tuple[Effect, ...]:
+            nonlocal told
+            effects: tuple[Effect, ...] = getattr(data, "effects", ())
+            if not told:
+                told = True
+                target = row.target or row.source
+                edge = Edge(machines.lifecycle, row.source, row.trigger, target)
+                step = Step(edge, target, row.target is not None, False, effects, row)
+                for observer in tuple(machines.observers.values()):
+                    observer(step, data.model, data.kwargs)
+                data.effects = effects = step.effects
+            return effects
+
+        return tell
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy of the machine, and one that is read from a pickle, is not observed.
         return {"transition": self.transition, "machines": None}
-
-
-class _Taking:
-    """One execution of a transition, of which the observers are told once."""
-
-    def __init__(self, machines: Machines, row: Row, data: EventData) -> None:
-        self.machines = machines
-        self.row = row
-        self.data = data
-        self.told = False
-
-    def tell(self) -> tuple[Effect, ...]:
-        """Tell the observers that the row is taken, and return the effects."""
-        data: Any = self.data
-        effects: tuple[Effect, ...] = getattr(data, "effects", ())
-        if not self.told:
-            self.told = True
-            row = self.row
-            target = row.target or row.source
-            edge = Edge(self.machines.lifecycle, row.source, row.trigger, target)
-            step = Step(edge, target, row.target is not None, False, effects, row)
-            for observer in tuple(self.machines.observers.values()):
-                observer(step, data.model, data.kwargs)
-            data.effects = effects = step.effects
-        return effects

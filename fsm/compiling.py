@@ -19,7 +19,7 @@ from transitions import EventData, MachineError
 from quadriga.fsm.errors import explain, library_name, text_of
 from quadriga.fsm.fast.plans import choice_of
 from quadriga.fsm.fast.steps import HAS_FINAL, is_plain
-from quadriga.fsm.fast.tracking import Callbacks, States, Transitions, is_silent
+from quadriga.fsm.fast.tracking import LISTS, Callbacks, States, Transitions, is_silent
 from quadriga.fsm.firing import Cell, Step, nothing
 from quadriga.fsm.machine import Asking, Emitting, is_async
 from quadriga.fsm.table import Edge, Info, Row, name_of
@@ -139,11 +139,7 @@ class Live:
         machine = self.machine
         silent = is_plain(machine) and machine.states.__class__ is States
         silent = silent and all(
-            is_silent(callbacks)
-            for callbacks in (
-                *(machine.prepare_event, machine.before_state_change, machine.after_state_change),
-                *(machine.finalize_event, machine.on_exception),
-            )
+            is_silent(getattr(machine, name)) for name in LISTS if name != "on_final"
         )
         cells: dict[Any, dict[Any, Cell]] = {}
         for trigger, event in machine.events.items():
@@ -306,13 +302,6 @@ def copy_machine(machine: Any, cls: type[Any], name: str) -> Any:
                 transition.__dict__["row"] = getattr(each, "row", None)
                 for callbacks in ("prepare", "before", "after"):
                     getattr(transition, callbacks).extend(getattr(each, callbacks))
-    for callbacks in _CALLBACKS:
+    for callbacks in LISTS:
         getattr(copied, callbacks).extend(getattr(machine, callbacks))
     return copied
-
-
-_CALLBACKS: Final = (
-    *("prepare_event", "before_state_change", "after_state_change", "finalize_event"),
-    *("on_exception",),
-    *(("on_final",) if HAS_FINAL else ()),
-)

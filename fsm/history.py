@@ -8,7 +8,6 @@ reads it, and the last emitter of the rows that leave the composite writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -36,27 +35,19 @@ def history(state: State, *, deep: bool = False) -> State:
     return cast(State, History(state, deep))
 
 
+@dataclass(frozen=True)
 class Was:
     """The guard of a row that returns to a leaf: the composite was last left from there."""
 
-    def __init__(self, composite: str, back: str, last: Iterable[str], guard: Guard | None) -> None:
-        self.composite = composite
-        self.last = frozenset(last)
-        self.guard = guard
-        self.__name__ = f"was_in_{back}"
-        if guard is not None:
-            self.__name__ = f"{name_of(guard)}_and_{self.__name__}"
-
-    # two are equal that do the same, so that rows of a copied lifecycle are equal to those of the original
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Was) and self._meaning == other._meaning
-
-    def __hash__(self) -> int:
-        return hash(self._meaning)
+    composite: str
+    back: str
+    last: frozenset[str]
+    guard: Guard | None
 
     @property
-    def _meaning(self) -> tuple[Any, ...]:
-        return self.__name__, self.composite, self.last, id(self.guard)
+    def __name__(self) -> str:
+        name = f"was_in_{self.back}"
+        return name if self.guard is None else f"{name_of(self.guard)}_and_{name}"
 
     def __call__(self, entity: Any, info: Info) -> Any:
         return self.was_there(entity) and (self.guard is None or self.guard(entity, info))

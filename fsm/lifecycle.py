@@ -134,7 +134,7 @@ class Lifecycle(ReadableTable[State, Trigger, Facts]):
         self._observers: dict[object, Observer] = {}
         self._made = Machines(name, self._observers)
         self._on_stock: Lifecycle[State, Trigger] | None = None
-        check_actions(self, nesting)
+        check_actions(self)
         self.own_renamed = dict(renamed)
         self.renamed = all_renamed(self.own_renamed, self.inside, nesting)
         check_renamed(name, self._states, self.renamed)

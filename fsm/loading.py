@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, groupby
-from typing import Any, Final
+from typing import Any
 
 from transitions import Machine
 from transitions.core import listify
 
 from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of, unknown_state
+from quadriga.fsm.fast.steps import cached
 from quadriga.fsm.nesting import SEPARATOR, Nesting
 
 
@@ -174,7 +175,9 @@ def _state_of(machine: Any, model: Any) -> Any:
     return state
 
 
-def _keeping(machine_cls: Any) -> Any:
+@cached
+def keeping(machine_cls: type[Machine]) -> type[Machine]:
+    """This class of machines, with models that keep a state which they have already."""
     if issubclass(machine_cls, _Keeping):
         return machine_cls
 
@@ -184,15 +187,8 @@ def _keeping(machine_cls: Any) -> Any:
 
     about = {name: getattr(machine_cls, name) for name in ("__module__", "__qualname__", "__doc__")}
     about["__reduce_ex__"] = reduce
-    return type(machine_cls)(machine_cls.__name__, (_Keeping, machine_cls), about)
-
-
-_made: Final[Callable[[Any], Any]] = lru_cache(maxsize=256)(_keeping)
-
-
-def keeping(machine_cls: type[Machine]) -> type[Machine]:
-    """This class of machines, with models that keep a state which they have already."""
-    made: type[Machine] = _made(machine_cls)
+    meta: Any = type(machine_cls)
+    made: type[Machine] = meta(machine_cls.__name__, (_Keeping, machine_cls), about)
     return made
 
 

@@ -8,29 +8,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, cast
-from weakref import ref
+from typing import Any, cast
 
 from transitions import EventData
 
 from quadriga.fsm.errors import DefinitionError, impure, library_name
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
-from quadriga.fsm.fast.steps import EVENT, keeps
-from quadriga.fsm.fast.tracking import States, parts_of, subscribe
-from quadriga.fsm.firing import Step, effects_of, emit
-from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
+from quadriga.fsm.fast.tracking import Marker, follow, marker_of, parts_of
+from quadriga.fsm.firing import effects_of, emit
+from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Row, name_of
 
 #: Receives the effects after a transition of an embedder's machine. Its result goes to the library: an
 #: asynchronous machine awaits it.
 Deliver = Callable[[Any, tuple[Effect, ...]], Any]
-
-
-class Owner(Protocol):
-    """The part of a lifecycle that its machine needs."""
-
-    def take(self, entity: Any, trigger: Any, info: Info, /) -> Step: ...
-    def forget(self) -> None: ...
 
 
 class LifecycleEvent(FastEvent):
@@ -49,12 +40,24 @@ class LifecycleEvent(FastEvent):
             deliver_to_model(model, step.effects)
         return step.row is not None
 
-    def _is_plain(self) -> bool:
-        return keeps(type(self), LifecycleEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
 
+class _Marker(Marker):
+    """Refuses every change of a protected machine, and tells the lifecycle of the others."""
 
-class _Events(States):
-    """The events of a machine by name."""
+    @property
+    def refuses(self) -> bool:
+        machine = self.machine()
+        return machine is not None and machine.protected
+
+    def before(self) -> None:
+        if self.alive:
+            self.machine().check_open()
+        super().before()
+
+    def after(self) -> None:
+        super().after()
+        if self.alive:
+            self.machine().forget()
 
 
 class LifecycleMachine(FastMachine):
@@ -65,13 +68,11 @@ class LifecycleMachine(FastMachine):
 
     event_cls = LifecycleEvent
     protected = False
-    lifecycle: Owner
+    marker_cls = _Marker
+    #: the ``Lifecycle`` whose machine it is
+    lifecycle: Any
     #: the triggers as they are written in the table, by the library's names
     written: Mapping[str, Any] = {}
-
-    def __init__(self, *library: Any, **options: Any) -> None:
-        super().__init__(*library, **options)
-        self.events = _Events(self.events)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.check_open()
@@ -96,12 +97,7 @@ class LifecycleMachine(FastMachine):
 
     def follow(self) -> None:
         """Notice every change of the parts that the machine has now."""
-        follower = self.__dict__.get("_follower")
-        if follower is None:
-            follower = self.__dict__["_follower"] = _Follower(self)
-        for part in parts_of(self):
-            if hasattr(part, "subscribers"):
-                subscribe(part, follower)
+        follow(marker_of(self), *parts_of(self))
 
     # checked first, or a part of the change would be made
 
@@ -119,35 +115,6 @@ class LifecycleMachine(FastMachine):
 
 
 LifecycleMachine._fast_class = LifecycleMachine
-
-
-class _Follower:
-    """Follows the parts of a machine (``fast_tracking.Subscriber``)."""
-
-    def __init__(self, machine: LifecycleMachine | None = None) -> None:
-        self._machine = ref(machine) if machine is not None else lambda: None
-
-    @property
-    def alive(self) -> bool:
-        return self._machine() is not None
-
-    @property
-    def refuses(self) -> bool:
-        machine = self._machine()
-        return machine is not None and machine.protected
-
-    def before(self) -> None:
-        machine = self._machine()
-        if machine is not None:
-            machine.check_open()
-
-    def after(self) -> None:
-        machine = self._machine()
-        if machine is not None:
-            machine.forget()
-
-    def __reduce__(self) -> Any:
-        return _Follower, ()
 
 
 # -- guards and emitters as the library calls them ---------------------------------------------
@@ -243,8 +210,8 @@ class Handing(_Named):
         self.deliver = deliver
 
     def __call__(self, data: EventData) -> Any:
-        taking = getattr(data, "taking", None)  # of an observed machine
-        effects = taking.tell() if taking else getattr(data, "effects", ())
+        tell = getattr(data, "tell", None)  # of an observed machine
+        effects = tell() if tell else getattr(data, "effects", ())
         return self.deliver(data.model, effects) if effects else None
 
 

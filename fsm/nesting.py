@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from quadriga.fsm.errors import DefinitionError, did_you_mean, text_of
 from quadriga.fsm.history import AsyncWas, History, Remember, Was
@@ -42,27 +42,17 @@ class Composite:
     lasts: Limit
 
 
-class Table(Protocol):
+class WrittenTable:
     """What is written of a lifecycle: its own states and rows, and the lifecycles inside."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def entry(self) -> Any: ...
-    @property
-    def own_final(self) -> tuple[str, ...]: ...
-    @property
-    def own_lasts(self) -> Mapping[Any, Limit]: ...
-    @property
-    def own_rows(self) -> tuple[Row, ...]: ...
-    @property
-    def inside(self) -> Mapping[Any, Table]: ...
-    @property
-    def on_enter(self) -> Actions: ...
-    @property
-    def on_exit(self) -> Actions: ...
-    @property
-    def children(self) -> tuple[str, ...]: ...
+    name: str
+    entry: Any
+    own_final: tuple[Any, ...]
+    own_lasts: dict[Any, Limit]
+    own_rows: tuple[Row[Any, Any, Any], ...]
+    inside: dict[Any, Any]
+    on_enter: Actions
+    on_exit: Actions
 
 
 class Nesting:
@@ -72,7 +62,7 @@ class Nesting:
     those of the leaves, in the order in which they are tried. ``line`` refers to the same line in both.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: WrittenTable) -> None:
         self.name = table.name
         self.composites: dict[str, Composite] = {}
         self._limits: dict[str, Limit] = {}
@@ -135,7 +125,7 @@ class Nesting:
             state = composite.initial
         return state
 
-    def _collect(self, table: Table, prefix: str, written: list[Row]) -> tuple[str, ...]:
+    def _collect(self, table: WrittenTable, prefix: str, written: list[Row]) -> tuple[str, ...]:
         """Take the states and rows of a table, those around before those inside."""
         inside = table.inside
         for state in inside:
@@ -370,7 +360,7 @@ class Nesting:
         return DefinitionError(f"{self.name}: {what}")
 
 
-def flatten(table: Table) -> Nesting | None:
+def flatten(table: WrittenTable) -> Nesting | None:
     """The flat form of a table with composites; ``None`` if it has none. Raises ``DefinitionError``."""
     return Nesting(table) if table.inside else None
 

@@ -12,16 +12,16 @@ from typing import Any, Generic, TypeVar
 from quadriga.fsm.compiling import Live
 from quadriga.fsm.errors import DefinitionError, text_of, unknown_state
 from quadriga.fsm.loading import check_state
-from quadriga.fsm.nesting import Composite, Nesting
+from quadriga.fsm.nesting import Composite, Nesting, WrittenTable
 from quadriga.fsm.table import EVERY, Edge, Entity, Every, Facts, Row, State, Trigger
 
 Value = TypeVar("Value")
 
 
-class ReadableTable(Generic[State, Trigger, Facts]):
+class ReadableTable(WrittenTable, Generic[State, Trigger, Facts]):
     """The questions that a ``Lifecycle`` answers."""
 
-    name: str
+    initial: State
     stock: bool
     nesting: Nesting | None
     #: former names of states, which entities that were stored may still have

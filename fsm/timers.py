@@ -56,19 +56,15 @@ class Due:
         return str(self.entity.key)
 
 
+@dataclass(slots=True, eq=False)
 class _Timer:
-    __slots__ = ("delay", "earlier", "entity", "lifecycle", "name", "state", "when")
-
-    def __init__(
-        self, when: int, delay: int, earlier: int, lifecycle: Lifecycle, entity: Any, state: str
-    ) -> None:
-        self.when = when
-        self.delay = delay
-        self.earlier = earlier
-        self.lifecycle = lifecycle
-        self.entity = entity
-        self.name = _name(lifecycle, entity, state)
-        self.state = state
+    when: int
+    delay: int
+    earlier: int
+    lifecycle: Lifecycle
+    entity: Any
+    state: Any
+    name: tuple[str, str, str]
 
 
 def _name(lifecycle: Lifecycle, entity: Any, state: str) -> tuple[str, str, str]:
@@ -144,7 +140,7 @@ class Timers:
             return
         own = self._own_limit(lifecycle, entity, state) if self._own_limit else None
         delay = limit.ns if own is None else max(0, own)
-        self._start(_Timer(now + delay, delay, 0, lifecycle, entity, state))
+        self._start(now + delay, delay, 0, lifecycle, entity, state)
 
     def resume(self, lifecycle: Lifecycle, entity: Any, when: int, state: Any = None) -> None:
         """Continue the entity's stay in its state, whose time is up at the instant ``when``.
@@ -158,7 +154,7 @@ class Timers:
         if limit is None:
             self._living.pop(_name(lifecycle, entity, state), None)
         else:
-            self._start(_Timer(when, limit.ns, 0, lifecycle, entity, state))
+            self._start(when, limit.ns, 0, lifecycle, entity, state)
 
     def stop(self, lifecycle: Lifecycle, entity: Any) -> None:
         """End the entity's timers, if it has any: the entity was deleted, or is out of reach."""
@@ -182,8 +178,7 @@ class Timers:
                 del self._living[timer.name]
             else:
                 delay = max(1, doubled(timer.delay, limit.backoff_to))
-                again = (now + delay, delay, timer.earlier + 1, lifecycle, timer.entity, state)
-                self._start(_Timer(*again))
+                self._start(now + delay, delay, timer.earlier + 1, lifecycle, timer.entity, state)
             yield Due(timer.when, lifecycle, timer.entity, state, limit.then, timer.earlier)
 
     def next_deadline(self) -> int | None:
@@ -211,10 +206,13 @@ class Timers:
         """How many timers there are."""
         return len(self._living)
 
-    def _start(self, timer: _Timer) -> None:
-        self._living[timer.name] = timer
+    def _start(
+        self, when: int, delay: int, earlier: int, lifecycle: Lifecycle, entity: Any, state: Any
+    ) -> None:
+        name = _name(lifecycle, entity, state)
+        timer = self._living[name] = _Timer(when, delay, earlier, lifecycle, entity, state, name)
         self._started += 1
-        heappush(self._heap, (timer.when, self._started, timer))
+        heappush(self._heap, (when, self._started, timer))
         if len(self._heap) >= max(_SMALL, 2 * len(self._living)):
             # at most half of a large heap is dead; the order in which timers fire does not change
             self._heap = [entry for entry in self._heap if self._is_living(entry[2])]

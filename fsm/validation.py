@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from quadriga.fsm.errors import DefinitionError, Name, did_you_mean, library_name, text_of
-from quadriga.fsm.nesting import Nesting
+from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import Limit, Row, Unbounded, Within, atoms, name_of
-from quadriga.fsm.written import Actions, takes_always
+from quadriga.fsm.written import takes_always
 
 #: What is missing if no declared state resembles an unknown one.
 _DECLARED: Final = "; lasts names every state that is not final, with its time limit"
@@ -159,23 +159,9 @@ def _problem_of_duration(what: str, ns: object) -> str | None:
     return None if ns > 0 else f"its {what} is not positive"
 
 
-class Acting(Protocol):
-    """The part of a lifecycle that says what is done when a state is entered or left."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def states(self) -> Iterable[Any]: ...
-    @property
-    def rows(self) -> Iterable[Row]: ...
-    @property
-    def on_enter(self) -> Actions: ...
-    @property
-    def on_exit(self) -> Actions: ...
-
-
-def check_actions(table: Acting, nesting: Nesting | None) -> None:
+def check_actions(table: ReadableTable[Any, Any, Any]) -> None:
     """Raise ``DefinitionError`` for an emitter of ``on_enter`` or ``on_exit`` that is never called."""
+    nesting = table.nesting
     moving = [row for row in table.rows if row.target is not None]
     entered: set[Any] = nesting.entered_by_rows if nesting else {row.target for row in moving}
     left: set[Any] = nesting.left_by_rows if nesting else {row.source for row in moving}

@@ -428,12 +428,3 @@ FastAsyncMachine._fast_class = FastAsyncMachine
 
 class FastHierarchicalAsyncMachine(_Calls, HierarchicalAsyncMachine):  # type: ignore[misc]
     """A drop-in for ``transitions.extensions.asyncio.HierarchicalAsyncMachine``."""
-
-
-for _fast, _library in (
-    (FastAsyncState, AsyncState),
-    (FastAsyncCondition, AsyncCondition),
-    (FastAsyncTransition, AsyncTransition),
-    (FastAsyncEvent, AsyncEvent),
-):
-    _fast.__name__ = _library.__name__  # shown by the library's own __repr__

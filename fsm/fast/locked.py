@@ -12,11 +12,10 @@ from contextlib import ExitStack
 from threading import get_ident
 from typing import Any
 
-from transitions.extensions.locking import IdentManager, LockedEvent, LockedMachine, PicklableLock
+from transitions.extensions.locking import IdentManager, LockedMachine, PicklableLock
 
 from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.machine import FastMachine
-from quadriga.fsm.fast.steps import EVENT, keeps
 
 
 class FastLockedEvent(FastEvent):
@@ -46,9 +45,6 @@ class FastLockedEvent(FastEvent):
             return FastEvent.trigger(self, model, *args, **kwargs)
         return None  # a context has suppressed an error
 
-    def _is_plain(self) -> bool:
-        return keeps(type(self), FastLockedEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
-
 
 class FastLockedMachine(LockedMachine, FastMachine):
     """A drop-in for ``transitions.extensions.LockedMachine``."""
@@ -57,4 +53,3 @@ class FastLockedMachine(LockedMachine, FastMachine):
 
 
 FastLockedMachine._fast_class = FastLockedMachine
-FastLockedEvent.__name__ = LockedEvent.__name__  # shown by the library's own __repr__

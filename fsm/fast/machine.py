@@ -1,8 +1,7 @@
 """``FastMachine``: the library's machine with its whole behaviour, and many times as fast.
 
-It differs in two ways. A trigger takes its step from a plan if no callback has to be called, and in a few calls
-otherwise (``events``); plans follow every change of the machine (``tracking``). And models of one class share
-their methods (``models``), so that a model costs a pointer.
+A trigger takes its step from a plan (``events``), and plans follow every change of the machine (``tracking``). Models of
+one class share their methods (``models``), so that a model costs a pointer.
 """
 
 from __future__ import annotations
@@ -26,13 +25,25 @@ from quadriga.fsm.fast.models import (
     methods_of,
     set_class,
 )
-from quadriga.fsm.fast.steps import HAS_FINAL, INFO, MACHINE, is_plain, keeps, levels, noisy
+from quadriga.fsm.fast.steps import (
+    ATTRIBUTES,
+    HAS_FINAL,
+    INFO,
+    MACHINE,
+    is_plain,
+    keeps,
+    levels,
+    noisy,
+)
 from quadriga.fsm.fast.templates import bind, build, key_of, learn, templates
 from quadriga.fsm.fast.tracking import (
+    CHANGES,
+    LISTS,
     Callbacks,
     FastState,
     FastTransition,
     Later,
+    Marker,
     States,
     Transitions,
     follow,
@@ -47,21 +58,20 @@ _BINDING: Final = frozenset(
     "_add_may_transition_func_for_trigger".split()
 )
 #: attributes of a machine on which plans depend
-_RELEVANT: Final = MACHINE | frozenset(
-    "states events models model_attribute send_event _queued _transition_queue __class__ __dict__ "
-    "_prepare_event _before_state_change _after_state_change _finalize_event _on_final".split()
-)
+_RELEVANT: Final = MACHINE | ATTRIBUTES | {"events", "models", "_queued", "__class__", "__dict__"}
 _set: Final = object.__setattr__
 
 
-def _callbacks(name: str) -> Any:
-    """Return a property for a list of the machine: the caller's own list, or one whose changes are noticed."""
-    library = getattr(Machine, name)
+def with_lists(cls: type) -> type:
+    """Let each list of callbacks of the machine be the caller's own list, or one whose changes are noticed."""
 
-    def assign(machine: Any, callbacks: Any) -> None:
-        library.fset(machine, own(callbacks))
+    def assigning(library: Any) -> Any:
+        return lambda machine, callbacks: library.fset(machine, own(callbacks))
 
-    return property(library.fget, assign, doc=library.__doc__)
+    for name in LISTS:
+        library: Any = getattr(Machine, name)
+        setattr(cls, name, property(library.fget, assigning(library), doc=library.__doc__))
+    return cls
 
 
 class _Models(list[Any]):
@@ -80,12 +90,11 @@ def _touching(name: str) -> Any:
     return touch
 
 
-for (
-    _name
-) in "append extend insert remove pop clear __setitem__ __delitem__ __iadd__ __imul__".split():
+for _name in CHANGES:
     setattr(_Models, _name, _touching(_name))
 
 
+@with_lists
 class FastMachine(Machine):
     """A drop-in for ``transitions.Machine``.
 
@@ -95,17 +104,10 @@ class FastMachine(Machine):
     state_cls = FastState
     transition_cls = FastTransition
     event_cls = FastEvent
+    marker_cls = Marker
     shares_methods = True
     _fast_class: type
     states: Any = Later(states_of)
-
-    prepare_event = _callbacks("prepare_event")
-    before_state_change = _callbacks("before_state_change")
-    after_state_change = _callbacks("after_state_change")
-    finalize_event = _callbacks("finalize_event")
-    on_exception = _callbacks("on_exception")
-    if HAS_FINAL:
-        on_final = _callbacks("on_final")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         model = args[0] if args else kwargs.get("model", self.self_literal)
@@ -294,21 +296,11 @@ class FastMachine(Machine):
 
     def _add_trigger_to_model(self, trigger: Any, model: Any) -> None:
         bind = super()._add_trigger_to_model
-        methods = kind_of(model)
-        if (
-            methods is None
-            or methods.machine is not self
-            or not self._teach(methods, model, ("trigger", trigger), self.events[trigger])
-        ):
+        if not self._teach(model, ("trigger", trigger), self.events[trigger]):
             bind(trigger, model)
 
     def _add_model_to_state(self, state: Any, model: Any) -> None:
-        methods = kind_of(model)
-        if (
-            methods is None
-            or methods.machine is not self
-            or not self._teach(methods, model, ("state", state.name), state)
-        ):
+        if not self._teach(model, ("state", state.name), state):
             super()._add_model_to_state(state, model)
         else:
             for callback in self.state_cls.dynamic_methods:
@@ -317,8 +309,11 @@ class FastMachine(Machine):
                     if name not in getattr(state, callback):
                         state.add_callback(callback[3:], name)
 
-    def _teach(self, methods: Methods, model: Any, about: tuple[str, str], what: object) -> bool:
+    def _teach(self, model: Any, about: tuple[str, str], what: object) -> bool:
         """Add the methods of an event or a state; return false if the library has to bind them to this model."""
+        methods = kind_of(model)
+        if methods is None or methods.machine is not self:
+            return False
         known = methods.learned.get(about)
         if known is None or known[0] is not what:
             if about[0] == "trigger":

@@ -13,16 +13,16 @@ pickle has them, and a removed model no longer gets new triggers. See D150.
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping
+from functools import partial
 from operator import is_
 from types import FunctionType
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from transitions import Machine
 
 from quadriga.fsm.fast.events import FastEvent
+from quadriga.fsm.fast.steps import cached
 
 #: the attribute of a created class that holds its ``Methods``
 _KEY: Final = "__quadriga_methods__"
@@ -60,39 +60,34 @@ class Methods:
         self.ready: Any = None
         self.content: list[Any] = []
         self.made = _make(self)
-        self._less: dict[str, Methods] = {}
-        self._of: dict[type, Methods] = {}
-        self._left: Methods | None = None
+        #: those of models of which something is different, by what it is
+        self._others: dict[object, Methods] = {}
 
     def add(self, bound: Bound) -> None:
         """Give more methods to all models."""
         self.bound.update(bound)
         for name, each in bound.items():
             setattr(self.made, name, _method(self.machine, name, *each))
-        self._less.clear()
-        self._of.clear()
-        self._left = None
+        self._others.clear()
 
     def without(self, name: str) -> Methods:
         """Return the same methods without one of them."""
-        if name not in self._less:
-            bound = {n: each for n, each in self.bound.items() if n != name}
-            self._less[name] = other = Methods(self.machine, self.base, bound)
-            other.learned.update(self.learned)
-        return self._less[name]
+        return self._other(name, self.machine, self.base)
 
     def of(self, cls: type) -> Methods:
         """Return the same methods for a model whose class has been changed to another one."""
-        if cls not in self._of:
-            self._of[cls] = other = Methods(self.machine, cls, dict(self.bound))
-            other.learned.update(self.learned)
-        return self._of[cls]
+        return self._other(cls, self.machine, cls)
 
     def left(self) -> Methods:
         """Return the same methods for a model that has been removed."""
-        if self._left is None:
-            self._left = Methods(None, self.base, dict(self.bound))
-        return self._left
+        return self._other(None, None, self.base)
+
+    def _other(self, about: object, machine: Any, base: type) -> Methods:
+        if about not in self._others:
+            bound = {name: each for name, each in self.bound.items() if name != about}
+            self._others[about] = other = Methods(machine, base, bound)
+            other.learned.update(self.learned)
+        return self._others[about]
 
     # They are part of the pickles and copies of models. Through a circle of references one can be encountered
     # before it has its own state; the models that need it wait.
@@ -146,22 +141,20 @@ def _bound(stand_in: object) -> Bound:
 
 # -- classes ---------------------------------------------------------------------------------------
 
-_can_have: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
-_UNTOUCHED: Final = ("__getattribute__", "__setattr__", "__delattr__")
+_HOOKS: Final = frozenset(
+    "__init_subclass__ __getattr__ __getattribute__ __setattr__ __delattr__".split()
+)
 
 
+@cached
 def can_have(cls: type) -> bool:
     """Return whether a class for models can be derived from this one without any visible effect."""
-    known = _can_have.get(cls)
-    if known is None:
-        named = [name for c in cls.__mro__[:-1] for name in c.__dict__]
-        known = _can_have[cls] = (
-            type(cls) in (type, ABCMeta)
-            and _KEY not in cls.__dict__
-            and not {"__init_subclass__", "__getattr__", *_UNTOUCHED}.intersection(named)
-            and _has_layout(cls)
-        )
-    return known
+    return (
+        type(cls) in (type, ABCMeta)
+        and _KEY not in cls.__dict__
+        and _HOOKS.isdisjoint(class_names(cls))
+        and _has_layout(cls)
+    )
 
 
 def _has_layout(cls: type) -> bool:
@@ -282,12 +275,10 @@ def _revive(func: Any, args: Iterable[Any]) -> Any:
     return model
 
 
-def _derive_reviving(base: Any) -> type:
+@cached
+def _reviving(base: Any) -> type:
     """Return the class that a model has until it gets its methods."""
     return _derive(base, {"__setstate__": _restore})
-
-
-_reviving: Final[Callable[[Any], type]] = lru_cache(maxsize=256)(_derive_reviving)
 
 
 def _restore(model: Any, state: Any) -> None:

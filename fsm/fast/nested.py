@@ -13,25 +13,26 @@ from typing import Any, Final
 from transitions.extensions.nesting import HierarchicalMachine
 
 from quadriga.fsm.fast.events import FastEvent, key_of
-from quadriga.fsm.fast.machine import FastMachine
+from quadriga.fsm.fast.machine import with_lists
 from quadriga.fsm.fast.nested_parts import (
     FastNestedEvent,
     FastNestedState,
     FastNestedTransition,
     inside,
 )
-from quadriga.fsm.fast.nested_plans import ATTRIBUTES, DEBUG, STEPS, Known, nested_levels
+from quadriga.fsm.fast.nested_plans import DEBUG, NEEDED, STEPS, Known, nested_levels
 from quadriga.fsm.fast.plans import Kind
 from quadriga.fsm.fast.steps import HAS_FINAL, INFO, keeps, levels
-from quadriga.fsm.fast.tracking import Callbacks, States, changed
+from quadriga.fsm.fast.tracking import Callbacks, Marker, States, changed
 
-_RELEVANT: Final = STEPS | ATTRIBUTES | {"state_cls", "__class__", "__dict__"}
+_RELEVANT: Final = STEPS | NEEDED | {"state_cls", "__class__", "__dict__"}
 #: what leads the library to a state
 _WALKING: Final = frozenset("get_state __call__ __enter__ __exit__".split())
 
 _set: Final = object.__setattr__
 
 
+@with_lists
 class FastHierarchicalMachine(HierarchicalMachine):
     """A drop-in for ``transitions.extensions.HierarchicalMachine``."""
 
@@ -39,15 +40,8 @@ class FastHierarchicalMachine(HierarchicalMachine):
         state_cls = FastNestedState
         transition_cls = FastNestedTransition
         event_cls = FastNestedEvent
+    marker_cls = Marker
     _fast_class: type
-
-    prepare_event = FastMachine.prepare_event
-    before_state_change = FastMachine.before_state_change
-    after_state_change = FastMachine.after_state_change
-    finalize_event = FastMachine.finalize_event
-    on_exception = FastMachine.on_exception
-    if HAS_FINAL:
-        on_final = FastMachine.on_final
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RELEVANT:
@@ -58,9 +52,6 @@ class FastHierarchicalMachine(HierarchicalMachine):
             value = States(value)
         _set(self, name, value)
         changed(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
 
     # Scopes change without a report: what is known does not depend on the current scope.
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from transitions.extensions.nesting import NestedEvent, NestedState, NestedTransition
 
-from quadriga.fsm.fast.steps import CALLING, INFO, SETTERS, STATE, TRANSITION, keeps, level
+from quadriga.fsm.fast.steps import CALLING, INFO, STATE, TRANSITION, keeps, level, reports
 from quadriga.fsm.fast.tracking import (
     FastState,
     FastTransition,
@@ -37,16 +37,23 @@ class FastNestedState(FastState, NestedState):
         self.__dict__.update(states=States(), events=States())
 
     def scoped_enter(self, event_data: Any, scope: Any = None) -> None:
-        if not self.on_enter and self._only_calls(event_data.machine):
-            return
-        with _Scope(self, scope):
-            self.enter(event_data)
+        self._scoped(self.on_enter, self.enter, event_data, scope)
 
     def scoped_exit(self, event_data: Any, scope: Any = None) -> None:
-        if not self.on_exit and self._only_calls(event_data.machine):
+        self._scoped(self.on_exit, self.exit, event_data, scope)
+
+    def _scoped(self, callbacks: Any, step: Any, event_data: Any, scope: Any) -> None:
+        """Take a step in the scope of the state: its name includes those of its parents."""
+        if not callbacks and self._only_calls(event_data.machine):
             return
-        with _Scope(self, scope):
-            self.exit(event_data)
+        self.__dict__["_scope"] = scope or []
+        if scope:
+            inside.add(id(self))
+        try:
+            step(event_data)
+        finally:
+            self.__dict__["_scope"] = []
+            inside.discard(id(self))
 
     def _only_calls(self, machine: Any) -> bool:
         """Return whether nothing happens in this state but callbacks."""
@@ -60,23 +67,6 @@ class FastNestedState(FastState, NestedState):
             and keeps(type(self), NestedState, CALLING)
             and self.__dict__.keys().isdisjoint(CALLING)
         )
-
-
-class _Scope:
-    """Sets the scope of a state: its name includes those of its parents."""
-
-    def __init__(self, state: FastNestedState, scope: Any) -> None:
-        self.state = state
-        self.scope = scope
-
-    def __enter__(self) -> None:
-        self.state.__dict__["_scope"] = self.scope or []
-        if self.scope:
-            inside.add(id(self.state))
-
-    def __exit__(self, *error: object) -> None:
-        self.state.__dict__["_scope"] = []
-        inside.discard(id(self.state))
 
 
 class FastNestedTransition(FastTransition, NestedTransition):
@@ -96,30 +86,14 @@ class FastNestedEvent(Reporting, NestedEvent):
         self.__dict__["transitions"] = Transitions()
 
 
-for _fast, _library in (
-    (FastNestedState, NestedState),
-    (FastNestedTransition, NestedTransition),
-    (FastNestedEvent, NestedEvent),
-):
-    _fast.__name__ = _library.__name__  # shown by the library's own __repr__
-
-
 def is_plain_event(event: Any) -> bool:
-    """Return whether the event tries its transitions as the library does."""
-    return keeps(type(event), NestedEvent, _EVENT) and _EVENT.isdisjoint(event.__dict__)
+    """Return whether the event tries its transitions as the library does, and would report if that changed."""
+    return reports(event, NestedEvent, _EVENT)
 
 
 def is_plain_transition(transition: Any) -> bool:
-    """Return whether the transition executes its steps as the library does."""
-    return keeps(type(transition), FastNestedTransition, _TRANSITION) and _TRANSITION.isdisjoint(
-        transition.__dict__
-    )
-
-
-def reports(part: Any) -> bool:
-    """Return whether the part would report a change of its attributes."""
-    cls = type(part)
-    return issubclass(cls, Reporting) and keeps(cls, Reporting, SETTERS)
+    """Return whether the transition takes its steps as the library does, and would report if that changed."""
+    return reports(transition, FastNestedTransition, _TRANSITION)
 
 
 def reports_all(states: Any, events: Any) -> bool:
@@ -127,13 +101,10 @@ def reports_all(states: Any, events: Any) -> bool:
     if states.__class__ is not States or events.__class__ is not States:
         return False
     for state in states.values():
-        own = state.__dict__
         if not (
             isinstance(state, FastNestedState)
-            and reports(state)
-            and keeps(type(state), FastNestedState, _STATE)
-            and _STATE.isdisjoint(own)
-            and not own["_scope"]
+            and reports(state, FastNestedState, _STATE)
+            and not state.__dict__["_scope"]
             and reports_all(state.states, state.events)
         ):
             return False

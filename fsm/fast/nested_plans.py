@@ -20,11 +20,11 @@ from quadriga.fsm.fast.nested_parts import (
     inside,
     is_plain_event,
     is_plain_transition,
-    reports,
     reports_all,
 )
-from quadriga.fsm.fast.plans import MOST, NAMES, Kind, Writer, is_conditional, made_of
+from quadriga.fsm.fast.plans import NAMES, Kind, Writer, has_plain_conditions, made_of
 from quadriga.fsm.fast.steps import (
+    ATTRIBUTES,
     CALLING,
     HAS_FINAL,
     INFO,
@@ -54,10 +54,7 @@ STEPS: Final = MACHINE | frozenset(
     "_check_event_result _set_state callback _can_trigger _can_trigger_nested get_global_name __call__ __enter__ __exit__".split()
 )
 #: attributes of a machine that are read here, or that the knowledge depends on
-ATTRIBUTES: Final = frozenset(
-    "model_attribute send_event states events _queued _transition_queue _prepare_event "
-    "_before_state_change _after_state_change _finalize_event _on_exception _on_final".split()
-)
+NEEDED: Final = ATTRIBUTES | {"events", "_queued"}
 
 DEBUG: Final = logging.DEBUG
 #: the cached answers of the logger of hierarchical machines
@@ -125,9 +122,9 @@ class Known:
         self.plain = (
             HAS_FINAL  # before 0.9.1 the library entered nested states in another way
             and keeps(cls, machine._fast_class, STEPS)
-            and keeps(cls, machine._fast_class, ATTRIBUTES)
+            and keeps(cls, machine._fast_class, NEEDED)
             and STEPS.isdisjoint(own)
-            and own.keys() >= ATTRIBUTES
+            and own.keys() >= NEEDED
             and reports_all(own["states"], own["events"])
         )
         follow(self.marker, *parts_of(machine))
@@ -334,11 +331,7 @@ class _NestedWriter(Writer):
         self.changes: dict[int, Change] = {}
         for origin in origins:
             for each in origin.found:
-                if not is_plain_transition(each) or not reports(each):
-                    return False
-                if each.conditions.__class__ is not Callbacks or not all(
-                    map(is_conditional, each.conditions)
-                ):
+                if not is_plain_transition(each) or not has_plain_conditions(self.machine, each):
                     return False
                 conditions += len(each.conditions)
                 lists.append(each.prepare)
@@ -360,14 +353,10 @@ class _NestedWriter(Writer):
                     self.changes[id(each)] = change
                 elif each.dest is not None and asks and not self._is_known(each.dest):
                     return False
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
-            return False
-        if sum(map(len, lists)) + conditions > MOST:
-            return False
-        calls = bool(conditions) or not all(map(is_silent, lists))
         moves = not all(map(_is_bare, self.changes.values()))
-        self.scoped = calls or moves
-        self.begin(calls, moves)
+        if not self.begin(lists, conditions, moves):
+            return False
+        self.scoped = self.calls or moves
         self.first_origin: Any = origins[0] if origins else None
         for number, origin in enumerate(origins):
             self.others = origins[number + 1 :]
@@ -406,9 +395,7 @@ class _NestedWriter(Writer):
             event = level.scope[2].get(self.trigger)
             if event is None:
                 continue
-            if not (is_plain_event(event) and reports(event)) or (
-                event.transitions.__class__ is not Transitions
-            ):
+            if not is_plain_event(event) or event.transitions.__class__ is not Transitions:
                 return None
             for at, (name, path, state) in enumerate(level.sources):
                 found = event.transitions.get(name)
@@ -450,26 +437,15 @@ class _NestedWriter(Writer):
             else:
                 self.line(f'own["_stack"].append({self.constant("root", self.levels[0].scope)})')
         self._list("prepare_event", None, self.own["_prepare_event"])
-        depth = self.depth
         for number, each in enumerate(origin.found):
-            self._number = number
-            self.line(
-                f"{'data.' if self.data else ''}transition = {self.constant('transition', each)}"
-            )
-            self._list("prepare", each, each.prepare)
-            self._conditions(each, each.conditions)
-            self._list("before", each, self.own["_before_state_change"], each.before)
-            if each.dest:
-                self._move(each, self.changes[id(each)])
-            self._list("after", each, each.after, self.own["_after_state_change"])
-            self._done(True)
-            self.depth = depth
+            self._choice(number, (each, each.conditions, None, each.dest or None, True))
             if not each.conditions:
                 return True
             self.line("data.result = False" if self.data else "result = False")
         return False
 
-    def _move(self, each: Any, change: Change) -> None:
+    def _change(self, each: Any, origin: Any, dest: Any, fixed: bool) -> None:
+        change = self.changes[id(each)]
         if not _is_bare(change):
             self.line(
                 f"move(known, {self.constant('transition', each)}, {self.constant('change', change)}, data)"

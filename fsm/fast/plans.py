@@ -20,14 +20,13 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from transitions import State
-from transitions.core import Condition, Event
+from transitions.core import Event
 
 from quadriga.fsm.fast.steps import (
     CALLING,
     CAUGHT,
     CONDITION,
     HAS_FINAL,
-    SETTERS,
     STATE,
     TRANSITION,
     Rest,
@@ -37,13 +36,14 @@ from quadriga.fsm.fast.steps import (
     imported,
     is_callable,
     keeps,
+    reports,
     resume,
     settle,
 )
 from quadriga.fsm.fast.tracking import (
+    LISTS,
     Callbacks,
     Marker,
-    Reporting,
     States,
     Transitions,
     follow,
@@ -132,10 +132,7 @@ class _Parts(dict[int, Any]):
 _known: Final[dict[tuple[Any, ...], Any]] = {}
 #: stands for a plan that is not made yet
 LATER: Final[Any] = object()
-_LISTS: Final = tuple(
-    "_prepare_event _before_state_change _after_state_change _finalize_event".split()
-    + ["_on_final"] * HAS_FINAL
-)
+_LISTS: Final = tuple(f"_{name}" for name in LISTS if name != "on_exception")
 
 
 def make_plan(
@@ -292,20 +289,11 @@ def _documented(plan: Any, text: str, value: Any) -> Any:
     return plan
 
 
-def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
-    """Return whether the thing does these steps as the library does, and would report if that changed."""
-    cls = type(thing)
-    return (
-        issubclass(cls, Reporting)
-        and keeps(cls, Reporting, SETTERS)
-        and keeps(cls, library, names)
-        and names.isdisjoint(thing.__dict__)
-    )
-
-
-def is_conditional(condition: Any) -> bool:
-    """Return whether the condition is one of the library's, and would report if that changed."""
-    return _reports(condition, Condition, CONDITION)
+def has_plain_conditions(machine: Any, transition: Any) -> bool:
+    """Return whether the conditions are those of the library, and would report if that changed."""
+    kind = machine._fast_class.transition_cls.condition_cls
+    found = transition.conditions
+    return found.__class__ is Callbacks and all(reports(each, kind, CONDITION) for each in found)
 
 
 def _has_plain_name(state: Any) -> bool:
@@ -315,12 +303,9 @@ def _has_plain_name(state: Any) -> bool:
 def choice_of(machine: Any, transition: Any) -> Choice | None:
     """Return the transition as a choice; ``None`` if it cannot be part of a plan."""
     fast = machine._fast_class
-    if not _reports(transition, fast.transition_cls, TRANSITION):
+    if not reports(transition, fast.transition_cls, TRANSITION):
         return None
-    if transition.conditions.__class__ is not Callbacks or not all(
-        _reports(each, fast.transition_cls.condition_cls, CONDITION)
-        for each in transition.conditions
-    ):
+    if not has_plain_conditions(machine, transition):
         return None
     if not transition.dest:
         return transition, transition.conditions, None, None, True
@@ -330,7 +315,7 @@ def choice_of(machine: Any, transition: Any) -> Choice | None:
         return None
     if not (_has_plain_name(origin) and _has_plain_name(dest)):
         return None
-    fixed = all(_reports(each, fast.state_cls, CALLING) for each in (origin, dest))
+    fixed = all(reports(each, fast.state_cls, CALLING) for each in (origin, dest))
     return transition, transition.conditions, origin, dest, fixed
 
 
@@ -431,24 +416,25 @@ class Writer:
             if dest is not None and fixed:
                 lists += [origin.on_exit, dest.on_enter]
                 lists += [own["_on_final"]] if HAS_FINAL and dest.final else []
-        follow(self.marker, *lists)
-        conditions = [condition for choice in choices for condition in choice[1]]
-        if not all(type(each) in (Callbacks, list, tuple) for each in lists) or (
-            sum(map(len, lists)) + len(conditions) > MOST
-        ):
+        conditions = sum(len(choice[1]) for choice in choices)
+        if not self.begin(lists, conditions, not all(choice[4] for choice in choices)):
             return False
-        self.begin(
-            bool(conditions) or not all(map(is_silent, lists)),
-            not all(choice[4] for choice in choices),
-        )
         self._write_body(choices)
         self.finish()
         return True
 
-    def begin(self, calls: bool, enters: bool) -> None:
-        """Decide what the plan needs: whether it calls anything, and lets states enter and leave themselves."""
+    def begin(self, lists: list[Any], conditions: int, enters: bool) -> bool:
+        """Decide what the plan needs, for these lists and so many conditions; return false if that is too much.
+
+        ``enters``: it lets states enter and leave themselves.
+        """
         asks = self.kind is Kind.ASK
-        follow(self.marker, self.own["_finalize_event"])
+        follow(self.marker, self.own["_finalize_event"], *lists)
+        if not all(type(each) in (Callbacks, list, tuple) for each in lists):
+            return False
+        if sum(map(len, lists)) + conditions > MOST:
+            return False
+        calls = bool(conditions) or not all(map(is_silent, lists))
         #: whether nothing is called at the end
         self.quiet = asks or is_silent(self.own["_finalize_event"])
         self.calls, self.sent = calls, bool(self.own["send_event"])
@@ -456,6 +442,7 @@ class Writer:
         self.data = self.kind is Kind.GIVEN or (self.sent and calls)
         self.data |= not asks and (enters or not self.quiet)
         self.model = "data.model" if self.data else "model"
+        return True
 
     def first_lines(self) -> list[str]:
         if self.kind is Kind.GIVEN:

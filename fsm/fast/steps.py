@@ -7,17 +7,17 @@ an object overrides one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from inspect import getattr_static
 from itertools import chain, islice
 from types import MemberDescriptorType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from transitions import EventData, Machine, State
-from transitions.core import _LOGGER, Transition
+from transitions import EventData, Machine
+from transitions.core import _LOGGER
 
-from quadriga.fsm.fast.tracking import GIVEN, FastCondition, FastState, FastTransition, marker_of
+from quadriga.fsm.fast.tracking import LISTS, Reporting, marker_of
 
 #: transitions 0.9.0 has no final states, and its events do not catch errors that are no Exception
 HAS_FINAL: Final = hasattr(Machine, "on_final")
@@ -28,17 +28,14 @@ INFO: Final = logging.INFO
 levels: Final[dict[int, bool]] = getattr(_LOGGER, "_cache", {})
 level: Final = levels.get
 
-MACHINE: Final = frozenset(
+MACHINE: Final = frozenset(LISTS).union(
     "_process has_queue get_model_state get_state set_state callbacks callback resolve_callable "
-    "get_triggers __getattribute__ __setattr__ prepare_event before_state_change after_state_change "
-    "finalize_event on_exception on_final process_context _process_async await_all "
+    "get_triggers __getattribute__ __setattr__ process_context _process_async await_all "
     "cancel_running_transitions".split()
 )
 #: read from ``machine.__dict__``: the machine's own ``__getattr__`` makes other reading slow
-_ATTRIBUTES: Final = frozenset(
-    "model_attribute send_event states _transition_queue _prepare_event _before_state_change "
-    "_after_state_change _finalize_event".split()
-    + ["_on_final"] * HAS_FINAL
+ATTRIBUTES: Final = frozenset(f"_{name}" for name in LISTS).union(
+    "model_attribute send_event states _transition_queue".split()
 )
 EVENT: Final = frozenset("trigger _trigger _process _is_valid_source __getattribute__".split())
 TRANSITION: Final = frozenset("execute _eval_conditions _change_state __getattribute__".split())
@@ -47,34 +44,45 @@ CALLING: Final = frozenset("enter exit".split())
 SETTERS: Final = frozenset("__setattr__ __delattr__".split())
 CONDITION: Final = frozenset("check __getattribute__".split())
 
-_EXECUTE: Final = Transition.execute
-_ENTER: Final = State.enter
-_EXIT: Final = State.exit
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
+def cached(function: _Function) -> _Function:
+    """Keep the answers of a function about classes."""
+    return lru_cache(maxsize=1024)(function)  # type: ignore[return-value]  # a class is no Hashable
+
+
+@cached
+def keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
     """Return whether the class has these attributes from the base class, unchanged."""
     return all(_lookup(cls, name) is _lookup(base, name) for name in names)
 
 
-keeps: Final[Callable[[Any, Any, frozenset[str]], bool]] = lru_cache(maxsize=1024)(_keeps)
+def reports(part: Any, base: Any, names: frozenset[str]) -> bool:
+    """Return whether the part has these methods from the base class, and would report if that changed."""
+    cls = type(part)
+    return (
+        issubclass(cls, Reporting)
+        and keeps(cls, Reporting, SETTERS)
+        and keeps(cls, base, names)
+        and names.isdisjoint(part.__dict__)
+    )
 
 
 def _lookup(cls: Any, name: str) -> Any:
     return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
 
 
-def _sets_plainly(cls: Any, attribute: str, kept: Any) -> bool:
+@cached
+def sets_plainly(cls: Any, attribute: str, kept: Any) -> bool:
+    """Return whether assigning this attribute of a model runs no code of its class but ``kept``, a machine's own."""
     found = getattr_static(cls, attribute, None)
     return (
         cls.__setattr__ in (object.__setattr__, kept)
         and cls.__getattribute__ is object.__getattribute__
         and (not hasattr(type(found), "__set__") or type(found) is MemberDescriptorType)
     )
-
-
-#: whether assigning this attribute of a model runs no code of its class; a machine has a ``__setattr__`` of its own
-sets_plainly: Final[Callable[..., bool]] = lru_cache(maxsize=1024)(_sets_plainly)
 
 
 def is_plain(machine: Any) -> bool:
@@ -86,17 +94,11 @@ def is_plain(machine: Any) -> bool:
             _ = machine.states  # it is read
         marker.plain = (
             keeps(cls, machine._fast_class, MACHINE)
-            and keeps(cls, machine._fast_class, _ATTRIBUTES)
+            and keeps(cls, machine._fast_class, ATTRIBUTES)
             and MACHINE.isdisjoint(own)
-            and own.keys() >= _ATTRIBUTES
+            and own.keys() >= ATTRIBUTES
         )
     return marker.plain
-
-
-def unpatched() -> bool:
-    """Return whether states and transitions have the methods of the library, as they were when it was imported."""
-    methods = FastState.enter, FastState.exit, FastTransition.execute
-    return methods == (_ENTER, _EXIT, _EXECUTE)
 
 
 def noisy() -> bool:
@@ -162,21 +164,6 @@ def constantly(value: object) -> Any:
     return lambda *_, **__: value
 
 
-# -- the steps of a trigger that has no plan yet ----------------------------------------------------
-
-
-def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
-    """Do what ``Machine.callbacks`` does."""
-    sent = machine.__dict__["send_event"]
-    for func in callbacks:
-        found = resolved(func, data) if isinstance(func, str) else func
-        if sent:
-            found(data)
-        else:
-            found(*data.args, **data.kwargs)
-        sent = machine.__dict__["send_event"]
-
-
 def resolved(name: str, data: Any) -> Any:
     """Return what ``Machine.resolve_callable`` finds for a name."""
     try:
@@ -184,52 +171,6 @@ def resolved(name: str, data: Any) -> Any:
     except AttributeError:
         return imported(name)
     return found if callable(found) else constantly(found)
-
-
-def execute(machine: Any, transition: Any, data: Any) -> Any:
-    """Do what ``Transition.execute`` does."""
-    own = machine.__dict__
-    if getattr(transition.execute, "__func__", None) is not _EXECUTE or not keeps(
-        type(transition), Transition, TRANSITION
-    ):
-        return transition.execute(data)
-    call(machine, transition.prepare, data)
-    for condition in transition.conditions:
-        if type(condition) is not FastCondition or not CONDITION.isdisjoint(condition.__dict__):
-            agrees = condition.check(data)
-        else:
-            func = condition.func
-            func = resolved(func, data) if isinstance(func, str) else func
-            answer = func(data) if own["send_event"] else func(*data.args, **data.kwargs)
-            agrees = answer == condition.target
-        if not agrees:
-            return False
-    call(machine, chain(own["_before_state_change"], transition.before), data)
-    if transition.dest:
-        _change(machine, own, transition, data)
-    call(machine, chain(transition.after, own["_after_state_change"]), data)
-    return True
-
-
-def _change(machine: Any, own: Any, transition: Any, data: Any) -> None:
-    """Do what ``Transition._change_state`` does."""
-    states, model, attribute = machine.states, data.model, own["model_attribute"]
-    origin, dest = states.get(transition.source), states.get(transition.dest)
-    if not (type(origin) is type(dest) is FastState and unpatched() and "set_state" not in own):
-        transition._change_state(data)
-        return
-    if "exit" in origin.__dict__ or "enter" in dest.__dict__ or origin.on_exit:
-        transition._change_state(data)
-        return
-    if isinstance(model, GIVEN):
-        machine.set_state(transition.dest, model)
-    else:
-        setattr(model, attribute, dest.value)
-    data.update(getattr(model, attribute))
-    dest = machine.get_state(transition.dest)
-    dest.enter(data)
-    if HAS_FINAL and dest.final:
-        machine.callbacks(machine.on_final, data)
 
 
 # -- the rest of a trigger where its plan ends early -------------------------------------------------

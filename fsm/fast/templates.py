@@ -9,7 +9,6 @@ whose class replaces nothing of the library's.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from enum import EnumMeta
 from functools import lru_cache, partial
 from marshal import dumps
 from types import NoneType
@@ -21,6 +20,7 @@ from quadriga.fsm.fast.events import FastEvent
 from quadriga.fsm.fast.models import methods_of
 from quadriga.fsm.fast.steps import HAS_FINAL
 from quadriga.fsm.fast.tracking import (
+    GIVEN,
     Callbacks,
     FastCondition,
     FastState,
@@ -260,7 +260,7 @@ def bind(machine: Any, template: Template, model: Any) -> bool:
     cls: Any = type(model)
     own = getattr(model, "__dict__", None)
     itself = model is machine
-    if type(own) is not dict or isinstance(model, (list, tuple, EnumMeta)):
+    if type(own) is not dict or isinstance(model, GIVEN):
         return False
     if not (template.selfish if itself else cls.__setattr__ is object.__setattr__):
         return False

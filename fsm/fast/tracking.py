@@ -1,6 +1,6 @@
 """The parts of a fast machine, which report their changes, so that plans made from them can be kept.
 
-A part reports to its subscribers (``Subscriber``): they are asked before a change and told after it. A machine has a
+A part reports to its subscribers: they are asked before a change and told after it. A machine has a
 ``Marker``, which subscribes to the parts that a plan depends on when the plan is made: an attribute of a state,
 transition, condition or event, an entry of a mapping, or the content of a callback list that one of these classes has
 created. When one of them changes, the marker drops all plans of its machine.
@@ -15,43 +15,33 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from enum import EnumMeta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from weakref import ref
 
-from transitions import State
+from transitions import Machine, State
 from transitions.core import Condition, Transition, listify
 
+#: the lists of callbacks that a machine has; transitions 0.9.0 has no final states
+LISTS: Final = tuple(
+    name
+    for name in (
+        *("prepare_event", "before_state_change", "after_state_change", "finalize_event"),
+        *("on_exception", "on_final"),
+    )
+    if hasattr(Machine, name)
+)
 #: what ``listify`` returns unchanged
 GIVEN: Final = (list, tuple, EnumMeta)
 
 
-class Subscriber(Protocol):
-    """Follows the changes of parts. A copy or a pickle of a part has a copy that follows nothing."""
-
-    @property
-    def alive(self) -> bool: ...
-    @property
-    def refuses(self) -> bool:
-        """Whether it prevents every change."""
-
-    def before(self) -> None:
-        """Prepare for a change; may raise an error that prevents it."""
-
-    def after(self) -> None:
-        """Follow up a change."""
-
-
-def subscribe(part: Any, subscriber: Subscriber) -> None:
-    """Let the part report its changes to the subscriber as well."""
-    known = part.subscribers
-    if subscriber not in known:
-        part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
-
-
 class Marker:
-    """Stands for the present state of a machine; drops its plans when a part changes."""
+    """Stands for the present state of a machine; drops its plans when a part changes.
 
-    refuses = False
+    A copy or a pickle of a part has a copy of it that follows nothing.
+    """
+
+    #: whether it prevents every change
+    refuses: Any = False
 
     def __init__(self, machine: Any = None) -> None:
         #: replaced by every change
@@ -73,10 +63,12 @@ class Marker:
         return self.machine() is not None
 
     def before(self) -> None:
+        """Prepare for a change; may raise an error that prevents it."""
         for parts in self.lazy:
             parts.fill()
 
     def after(self) -> None:
+        """Follow up a change."""
         self.now, self.plain, self.origin = object(), None, None
         self.lazy.clear()
         self.asked.clear()
@@ -85,14 +77,14 @@ class Marker:
             plans.clear()
 
     def __reduce__(self) -> Any:  # a copy of a machine makes its own
-        return Marker, ()
+        return type(self), ()
 
 
 def marker_of(machine: Any) -> Marker:
     """Return the marker of the machine."""
     marker: Marker | None = machine.__dict__.get("_marker")
     if marker is None or marker.machine() is not machine:
-        marker = machine.__dict__["_marker"] = Marker(machine)
+        marker = machine.__dict__["_marker"] = type(machine).marker_cls(machine)
     return marker
 
 
@@ -108,16 +100,14 @@ def follow(marker: Marker, *parts: Any) -> None:
     alone = marker.alone
     for part in parts:
         known = getattr(part, "subscribers", alone)
-        if not known:
-            part.__dict__["subscribers"] = alone
-        elif known is not alone:
-            subscribe(part, marker)
+        if marker not in known:
+            others = (each for each in known if each.alive)
+            part.__dict__["subscribers"] = (*others, marker) if known else alone
 
 
 def parts_of(machine: Any) -> Iterator[Any]:
     """Yield everything that decides what a trigger of the machine does."""
-    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
-    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
+    yield from (getattr(machine, name) for name in LISTS)
     yield from _parts_below(machine.states, machine.events)
 
 
@@ -164,31 +154,32 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
     return decorate
 
 
-_LIST = (
+#: what changes a list
+CHANGES: Final = (
     "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__"
 ).split()
 _MAPPING = "clear pop popitem setdefault update __setitem__ __delitem__ __ior__".split()
 
 
-@_reporting(list, *_LIST)
+@_reporting(list, *CHANGES)
 class Callbacks(list[Any]):
     """A list of callbacks, conditions or transitions that a machine has created itself."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
 
 @_reporting(OrderedDict, *_MAPPING, "move_to_end")
 class States(OrderedDict[Any, Any]):
     """The states of a machine by name."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
 
 @_reporting(defaultdict, *_MAPPING)
 class Transitions(defaultdict[Any, Any]):
     """The transitions of an event by the name of their source."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*(args or (Callbacks,)))
@@ -212,24 +203,15 @@ def is_silent(callbacks: Any) -> bool:
     return callbacks.__class__ is Callbacks and not callbacks
 
 
+@_reporting(object, "__setattr__", "__delattr__")
 class Reporting:
     """Reports the change of every attribute."""
 
-    subscribers: tuple[Subscriber, ...] = ()
+    subscribers: tuple[Marker, ...] = ()
 
-    def __setattr__(self, name: str, value: object) -> None:
-        for subscriber in self.subscribers:
-            subscriber.before()
-        object.__setattr__(self, name, value)
-        for subscriber in self.subscribers:
-            subscriber.after()
-
-    def __delattr__(self, name: str) -> None:
-        for subscriber in self.subscribers:
-            subscriber.before()
-        object.__delattr__(self, name)
-        for subscriber in self.subscribers:
-            subscriber.after()
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith("quadriga.fsm.fast."):  # shown by the library's own __repr__
+            cls.__name__ = cls.__name__.removeprefix("Fast")
 
 
 _CLASS: Final = object.__dict__["__class__"]
@@ -357,11 +339,3 @@ def transitions_of(described: Any, given: list[Any], alone: Any) -> Transitions:
     transitions = Transitions(Callbacks, made)
     transitions.subscribers = alone
     return transitions
-
-
-for _fast, _library in (
-    (FastState, State),
-    (FastCondition, Condition),
-    (FastTransition, Transition),
-):
-    _fast.__name__ = _library.__name__  # shown by the library's own __repr__
