@@ -3,7 +3,6 @@
 from collections import Counter
 
 import httpx
-import pytest
 
 from quadriga.core import SchedulerService
 from quadriga.core.views import Views
@@ -68,7 +67,6 @@ def test_it_does_not_grow_however_long_it_runs() -> None:
     assert len(scheduler._kernel.timers._heap) < 20_000
 
 
-@pytest.mark.asyncio
 async def test_within_five_seconds_a_gang_waits_a_quota_binds_and_services_preempt() -> None:
     """At 60 simulated seconds a second; the first minute of a look shows all three."""
     watched = Watched()

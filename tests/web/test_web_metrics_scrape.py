@@ -26,7 +26,6 @@ async def get(service: SchedulerService, **options: Any) -> httpx.Response:
         return await client.get("/ws/v1/metrics", headers=headers)
 
 
-@pytest.mark.asyncio
 async def test_2_14_metrics_for_prometheus() -> None:
     """And the OpenMetrics for those who ask."""
     service = service_of()
@@ -45,7 +44,6 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.text.endswith("# EOF\n")
 
 
-@pytest.mark.asyncio
 async def test_2_15_a_scrape_before_any_registration(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -56,7 +54,6 @@ async def test_2_15_a_scrape_before_any_registration(
     assert (records, service.failures, caplog.text) == (0, 0, "")
 
 
-@pytest.mark.asyncio
 async def test_others_may_add_metrics() -> None:
     streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
     told: list[Measured] = [
@@ -69,7 +66,6 @@ async def test_others_may_add_metrics() -> None:
     assert samples(answer.text)["quadriga_grpc_sent_total", frozenset()] == 7
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["quadriga_inbox", "other_name", ""])
 async def test_names_that_are_not_theirs_and_who_fails_to_measure_are_left_out(
     name: str, caplog: pytest.LogCaptureFixture

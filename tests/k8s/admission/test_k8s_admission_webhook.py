@@ -13,7 +13,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
 from aiohttp import web
 
 from quadriga.base.tls import bare_server_context
@@ -99,7 +98,7 @@ async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
             yield Running(known, server, port, trust, session)
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def webhook() -> AsyncGenerator[Running]:
     async with running() as made:
         yield made

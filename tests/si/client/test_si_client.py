@@ -210,7 +210,6 @@ def test_a_token_opens_and_no_other_does(client: Make, guarded: Serving) -> None
 # -- asyncio ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_the_same_with_await(serving: Serving) -> None:
     class Waiting:
         """Methods may be async, and those that are missing are not missed."""

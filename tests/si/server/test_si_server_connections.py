@@ -110,7 +110,6 @@ def test_q16_the_bound_is_below_the_descriptors_that_exist(
     assert (connections.most, connections.most_of_client) == (most, of_client)
 
 
-@pytest.mark.asyncio
 async def test_q16_a_resource_manager_registers_while_idle_connections_fill_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -23,8 +23,6 @@ from tests.si.certificates import access_by
 from tests.si.hostile import Hostile
 from tests.si.wire import PATIENCE, House, application, ask, house, node, until
 
-pytestmark = pytest.mark.asyncio
-
 SI, EXTENSION = "/si.v1.Scheduler/", "/quadriga.v1.Extension/"
 UNARY = {
     SI + "RegisterResourceManager": si.RegisterResourceManagerRequest,

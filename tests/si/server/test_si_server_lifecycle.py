@@ -8,8 +8,6 @@ from quadriga.si import NodeRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, node, refusal, until
 
-pytestmark = pytest.mark.asyncio
-
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
 
 

@@ -3,13 +3,9 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from quadriga.si import AllocationRequest, EventRecord, NodeRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, until
-
-pytestmark = pytest.mark.asyncio
 
 
 async def deaf(place: House, rm_id: str) -> tuple[RM, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 from on_a_port import Client
 
 from quadriga.core.driver.service import SchedulerService
@@ -19,8 +18,6 @@ from quadriga.web.app import create_app
 from quadriga.web.pages.endpoints import ENDPOINTS
 from quadriga.web.pages.parameters import Number, Text
 from tests.web.pages_scene import CONFIG, GI, NASTY, NASTY_NODE, Scene, wide_config
-
-pytestmark = pytest.mark.asyncio
 
 Get = Callable[..., Awaitable[Any]]
 
@@ -35,7 +32,7 @@ def scene() -> Iterator[Scene]:
         yield scene
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def client(scene: Scene) -> AsyncIterator[Client]:
     async with reaching(scene) as client:
         yield client

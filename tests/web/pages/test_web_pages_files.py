@@ -18,7 +18,6 @@ STATIC = {
 }
 
 
-@pytest.mark.asyncio
 async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
     client: Client,
 ) -> None:
@@ -37,7 +36,6 @@ async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
         assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.asyncio
 async def test_every_file_is_served_with_its_type_and_known_again(client: Client) -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for name in STATIC:
@@ -57,7 +55,6 @@ async def test_every_file_is_served_with_its_type_and_known_again(client: Client
         assert (await client.get(f"/ui/{path}")).status_code == 404
 
 
-@pytest.mark.asyncio
 async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Client) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path, base in (
@@ -84,7 +81,6 @@ async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Clie
         assert f'href="{base}static/style.css"' in answer.text
 
 
-@pytest.mark.asyncio
 async def test_a_program_that_asks_for_what_is_not_there_gets_json(client: Client) -> None:
     browser = {"Accept": "text/html"}
     for path in (
@@ -101,7 +97,6 @@ async def test_a_program_that_asks_for_what_is_not_there_gets_json(client: Clien
         assert answer.json()["message"] == "Not Found"
 
 
-@pytest.mark.asyncio
 async def test_the_root_leads_to_the_pages_unless_a_web_ui_is_there(
     client: Client, still: LiveCluster, tmp_path: Path
 ) -> None:

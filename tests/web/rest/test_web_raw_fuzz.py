@@ -10,11 +10,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import pytest_asyncio
 from live_cluster import LiveCluster
 from on_a_port import PATIENCE, Client, on_a_port
-
-pytestmark = pytest.mark.asyncio
 
 SECRET = "what-nobody-may-see"
 
@@ -172,7 +169,7 @@ def dist(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def server(dist: Path, cluster: LiveCluster) -> AsyncIterator[Client]:
     """A client of it, for which it goes on to work."""
     async with on_a_port(cluster, ui=dist) as client:

@@ -20,8 +20,6 @@ from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.server import WebServer
 from tests.si.certificates import access_by
 
-pytestmark = pytest.mark.asyncio
-
 ADMIN, OWNER, OTHER, VIEWER = (
     f"{name}-and-sixteen-more" for name in ("admin", "rm", "other", "view")
 )

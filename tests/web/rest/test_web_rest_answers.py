@@ -11,8 +11,6 @@ from on_a_port import Client, client_of, on_a_port
 from quadriga.core.config import checksum
 from quadriga.web.rest.configuration import MAX_BYTES
 
-pytestmark = pytest.mark.asyncio
-
 CORS = {
     "access-control-allow-origin": "*",
     "access-control-allow-credentials": "true",

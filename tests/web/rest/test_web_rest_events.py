@@ -17,8 +17,6 @@ from quadriga.web.app import create_app
 from quadriga.web.rest import events as rest_events
 from quadriga.web.server import WebServer
 
-pytestmark = pytest.mark.asyncio
-
 BATCH = "/ws/v1/events/batch"
 STREAM = "/ws/v1/events/stream"
 

@@ -21,8 +21,6 @@ from quadriga.web.reader import Reader
 from quadriga.web.responses import Refusal, encode
 from quadriga.web.rest.fragments import Fragments
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.fixture(autouse=True)
 def _no_look_is_dear() -> None:

@@ -8,8 +8,6 @@ from quadriga.web.responses import Refusal
 from quadriga.web.rest import validation
 from quadriga.web.rest.configuration import MAX_BYTES
 
-pytestmark = pytest.mark.asyncio
-
 CHECK = "/ws/v1/validate-conf"
 VALID = "partitions: [{name: default, queues: [{name: root}]}]\n"
 
