@@ -209,8 +209,7 @@ class Twin:
 
     def plan(self, head: Entry) -> tuple[int, list[Resources]]:
         """The head's start, if all ends as expected, and what is free then beside it."""
-        ends = sorted({max(entry.expected_end, self.now) for _, entry in self.running})
-        for end in ends:
+        for end in sorted({max(entry.expected_end, self.now) for _, entry in self.running}):
             room = self.free()
             for _, entry in self.running:
                 if max(entry.expected_end, self.now) <= end:

@@ -107,8 +107,7 @@ def test_t25_random_work_with_faults_leaves_nothing_behind() -> None:
         before = run.left()
         for _ in range(60):
             run.minute()
-        found = run.sample()
-        assert found.audits == 60
+        assert run.sample().audits == 60
         run.rest()
         after = run.left()
         assert run.sample().standing == 0

@@ -135,8 +135,7 @@ def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
 
 
 def test_the_path_of_an_entity_of_a_simulation(quadriga: Any, trace: Path, shop: Path) -> None:
-    done = quadriga("simulate", "--trace", trace, "--journal", "run.jsonl", "--quiet")
-    assert done.code == 0
+    assert quadriga("simulate", "--trace", trace, "--journal", "run.jsonl", "--quiet").code == 0
     drawn = quadriga("draw", "--path", "run.jsonl#application/5", "--format", "mermaid")
     assert (drawn.code, drawn.err) == (0, "")
     assert "New --> Accepted : (1) ask" in drawn.out

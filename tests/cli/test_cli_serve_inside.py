@@ -38,8 +38,7 @@ def _as_before(monkeypatch: pytest.MonkeyPatch, logging_as_before: None) -> Iter
     signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
     taken = {which: signal.getsignal(which) for which in signals}
     yield
-    quieted = "uvicorn uvicorn.error uvicorn.access asyncio grpc quadriga.applications"
-    for name in quieted.split():
+    for name in "uvicorn uvicorn.error uvicorn.access asyncio grpc quadriga.applications".split():
         logging.getLogger(name).setLevel(logging.NOTSET)
     for which, handler in taken.items():
         signal.signal(which, handler)

@@ -180,8 +180,7 @@ def test_wrong_input_is_one_line_and_code_2(
         places[name].write_bytes(data)
     done = quadriga(*(argument.format(**places) for argument in arguments))
     assert (done.code, done.out) == (2, "")
-    last = done.err.splitlines()[-1]
-    assert last.startswith("quadriga")
+    assert done.err.splitlines()[-1].startswith("quadriga")
     assert "Traceback" not in done.err
     if not done.err.startswith("usage:"):
         assert len(done.err.splitlines()) == 1

@@ -261,8 +261,7 @@ def _starts(world: World, texts: tuple[str, ...], app_id: str, key: str) -> bool
 def claims_of(world: World) -> list[tuple[str, str, str, tuple[str, ...], bool]]:
     """Every claim: what kind, which ask, its texts, and whether it is true."""
     found = []
-    partition = world.script.scheduler.partition("default")
-    for app in list(partition.applications.values()):
+    for app in list(world.script.scheduler.partition("default").applications.values()):
         for key, ask in list(app.asks.items()):
             told = world.script.scheduler.explain(app.app_id, key)
             kind = "gang" if ask.placeholder else "single"

@@ -220,8 +220,7 @@ def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(
     states = [e for e in root if e.tag != f"{SCXML}datamodel"]
     names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}
     assert sorted(map(str, names.values())) == sorted(awkward.states)
-    targets = {t.get("target") for t in root.iter(f"{SCXML}transition")}
-    assert targets - {None} <= set(names)
+    assert {t.get("target") for t in root.iter(f"{SCXML}transition")} - {None} <= set(names)
     delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
     assert delays == ["1500ms"]
     assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")

@@ -26,8 +26,7 @@ def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
     for path in write_gallery(tmp_path, TEXTS, SHOWN):
         if path.name != "README.md":  # it links the images too
             assert (GALLERY / path.name).read_bytes() == path.read_bytes(), f"{path.name}: {STALE}"
-    page = (GALLERY / "README.md").read_text(encoding="utf-8")
-    assert page == gallery_page(SHOWN), STALE
+    assert (GALLERY / "README.md").read_text(encoding="utf-8") == gallery_page(SHOWN), STALE
 
 
 @pytest.fixture(scope="module")

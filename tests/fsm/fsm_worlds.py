@@ -293,8 +293,7 @@ def compare(stock: World, fast: World, sequence: list[tuple[Any, ...]]) -> None:
     try:
         for number, act in enumerate(sequence):
             expected, printed = stock.do(copy.deepcopy(act)), handler.taken()  # lists of its own
-            got = fast.do(copy.deepcopy(act))
-            assert got == expected, (number, act)
+            assert fast.do(copy.deepcopy(act)) == expected, (number, act)
             assert handler.taken() == printed, (number, act)
             assert fast.story == stock.story, (number, act)
             if len(stock.story) > 400:  # callbacks that grow have grown enough

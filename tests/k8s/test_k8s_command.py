@@ -209,8 +209,7 @@ def test_k192_without_the_extra_the_command_says_what_to_install(
 
 
 def parser(command: Any, name: str) -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser()
-    commands = top.add_subparsers()
+    commands = argparse.ArgumentParser().add_subparsers()
     command.configure(commands)
     found: argparse.ArgumentParser = commands.choices[name]
     return found

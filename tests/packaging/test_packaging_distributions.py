@@ -390,8 +390,7 @@ def test_a_compiled_wheel_decides_the_same(
     environment(tmp_path / "venv", compiled)
     commands = tmp_path / "venv" / "bin"
     program = "import quadriga.core.scheduling.batch as module; print(module.__file__)"
-    file = run(commands / "python", "-c", program, cwd=tmp_path)
-    assert not file.strip().endswith(".py")
+    assert not run(commands / "python", "-c", program, cwd=tmp_path).strip().endswith(".py")
     for example in ("own_lifecycle", "embed_lifecycle", "embed_core"):
         words = ("-W", "error", repository / "examples" / f"{example}.py")
         said = run(commands / "python", *words, cwd=tmp_path)

@@ -24,8 +24,7 @@ def operations(repository: Path) -> str:
 
 @cache
 def flags() -> dict[str, argparse.Action]:
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
+    commands = argparse.ArgumentParser().add_subparsers()
     serve.configure(commands)
     actions = commands.choices["serve"]._actions
     return {action.option_strings[0]: action for action in actions if action.dest != "help"}

@@ -160,7 +160,6 @@ def test_the_container_installs_from_the_lock_and_nothing_else() -> None:
 
 def test_the_command_that_renews_the_lock_is_told(repository: Path) -> None:
     script = text_of(repository / ".ci" / "lock")
-    asked = re.findall(r"--extra (\w+)", script)
-    assert tuple(asked) == EXTRAS
+    assert tuple(re.findall(r"--extra (\w+)", script)) == EXTRAS
     assert "`.ci/lock`" in text_of(repository / "docs" / "operations.md")
     assert ".ci/lock" in text_of(repository / "docs" / "development.md")

@@ -74,8 +74,7 @@ def test_every_fact_of_the_table_is_in_ours_and_what_ours_has_in_addition_is_lis
 
 
 def test_default_json_names_differ_for_the_misspelled_field_only(document_file: bytes) -> None:
-    theirs = FileDescriptorProto.FromString(document_file)
-    for message in theirs.message_type:
+    for message in FileDescriptorProto.FromString(document_file).message_type:
         mine = si_pb2.DESCRIPTOR.message_types_by_name[message.name].fields_by_name
         for field in message.field:
             fixed = "applicationID" if field.name == "applicartionID" else field.json_name

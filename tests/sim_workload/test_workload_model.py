@@ -61,8 +61,7 @@ def test_jobs_of_one_second_keep_their_order_and_split_gives_whole_members() -> 
 
 
 def test_queue_names_are_distinct_and_an_error_survives_pickling() -> None:
-    originals = ["q_1d", "A.b", "a.B", "a-b", "", "é" * 70, "é" * 71, "A.b"]
-    names = queue_names(originals)
+    names = queue_names(["q_1d", "A.b", "a.B", "a-b", "", "é" * 70, "é" * 71, "A.b"])
     assert names["q_1d"] == "q_1d"
     assert [names["A.b"], names["a.B"], names["a-b"]] == ["a-b", "a-b-2", "a-b-3"]
     assert names[""] == "queue"

@@ -267,8 +267,7 @@ def test_names_of_others_cannot_break_the_text() -> None:
     family.add(1.5, queue=odd)
     family.add(math.inf, queue="inf")
     family.add(-math.inf, queue="-inf")
-    text = exposition.plain([family]).decode()
-    found = samples(text)
+    found = samples(exposition.plain([family]).decode())
     assert found["quadriga_odd", frozenset({("queue", odd)})] == 1.5
     assert found["quadriga_odd", frozenset({("queue", "inf")})] == math.inf
     (again,) = parser.text_string_to_metric_families(exposition.openmetrics([family]).decode())

@@ -34,8 +34,7 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers["access-control-allow-origin"] == "*"
-    found = samples(answer.text)
-    assert found["yunikorn_scheduler_node", frozenset({("state", "active")})] == 5
+    assert samples(answer.text)["yunikorn_scheduler_node", frozenset({("state", "active")})] == 5
     accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
     answer = await get(service, headers={"Accept": accept})
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"

@@ -41,8 +41,7 @@ REPORTED = _functions_of_the_observer()
 
 def test_every_change_has_one_row_and_is_reported_somewhere() -> None:
     by_listener = {"settings_changed", "state_dropped"}
-    rows = [*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]
-    assert sorted(rows) == sorted(REPORTED)
+    assert sorted([*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]) == sorted(REPORTED)
     for change, record in observers.CHANGES.items():
         module = f"{record.__module__.rpartition('.')[2]}.py"
         assert _functions_in(module)[record.__name__] == REPORTED[change], change

@@ -141,8 +141,7 @@ def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> 
     """With its quota: an ask that comes later gets only what is left of it."""
     script.configure(limited_to(6))
     stranded(script)
-    ask = script.scheduler.application("g").asks["real"]
-    assert ask.state == "Parked"
+    assert script.scheduler.application("g").asks["real"].state == "Parked"
     (reason, *_) = script.scheduler.explain("g", "real").reasons
     assert reason.startswith("its placeholder is gone, node n1 drains")
     assert script.schedule() == []

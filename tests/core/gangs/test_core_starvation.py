@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 def live(setting: Setting) -> History:
     """Run it to the end; every job must end."""
     history = History(setting)
-    stuck = history.run()
-    assert not stuck, f"{setting}\n{history.picture()}\n{history.story()}"
+    assert not history.run(), f"{setting}\n{history.picture()}\n{history.story()}"
     assert history.ended.keys() == {job.name for job in setting.jobs}
     return history
 

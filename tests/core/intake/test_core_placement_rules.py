@@ -162,8 +162,7 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
     ],
 )
 def test_whom_a_rule_is_for(rule: str, user: str, groups: tuple[str, ...], passes: bool) -> None:
-    script = cluster(f"{{name: fixed, value: root.a, filter: {rule}}}")
-    said = add(script, user=user, groups=groups)
+    said = add(cluster(f"{{name: fixed, value: root.a, filter: {rule}}}"), user=user, groups=groups)
     assert (said == "root.a") is passes, said
 
 

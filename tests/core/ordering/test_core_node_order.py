@@ -22,8 +22,7 @@ WORKLOAD = first(embedded(days=1), None, 3)
 def _served(text: str) -> str:
     service = SchedulerService(manual=True)
     service.register_resource_manager(register(config=text), Heard())
-    shown = Views(service.scheduler).configuration()["partitions"][0]
-    return shown["nodesortpolicy"]["type"]
+    return Views(service.scheduler).configuration()["partitions"][0]["nodesortpolicy"]["type"]
 
 
 def test_a_queue_file_without_a_node_order_is_simulated_as_it_is_served() -> None:

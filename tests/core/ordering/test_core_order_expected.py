@@ -211,8 +211,7 @@ def test_q11_what_predicts_is_the_closest_that_three_have_ended_of() -> None:
     assert expected(script, "a", user="me", queue="root.other").endswith("queue and task group)")
     assert expected(script, "b", user="me") == "10 s (predicted by user)"
     assert expected(script, "c", user="new") == "500 s (predicted by queue)"
-    group = expected(script, "d", user="them", group="tg")
-    assert group == "500 s (predicted by user)"
+    assert expected(script, "d", user="them", group="tg") == "500 s (predicted by user)"
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,7 @@ def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
     script.node("n1", NodeInfo.UPDATE, vcore=4, disk=1)
     assert nodes_of(script.schedule()) == ["n1"]
     partition = script.scheduler.partition()
-    used = partition.registry.mapping(partition.root.allocated)
-    assert used == {"vcore": 2, "gpu": 1, "disk": 1}
+    assert partition.registry.mapping(partition.root.allocated) == {"vcore": 2, "gpu": 1, "disk": 1}
 
 
 def test_the_board_forgets_a_long_log_and_still_knows_every_node() -> None:

@@ -50,8 +50,7 @@ GROUP = ("users: ['*'], maxresources: {memory: 20}", "groups: [g1], maxresources
 
 
 def new_script(*entries: str, leaves: str = "a") -> Script:
-    config = tree(*leaves, root=f"submitacl: '*', {limits(*entries)}")
-    script = Script(config, check=False)
+    script = Script(tree(*leaves, root=f"submitacl: '*', {limits(*entries)}"), check=False)
     script.node("n1", memory=100_000)
     return script
 
@@ -163,8 +162,7 @@ def cost(scheduling: Any, *case: Any) -> int:
         scheduler.schedule(0)
     finally:
         sys.settrace(before)
-    placed = sum(len(node.allocations) for node in scheduler.partition().nodes.values())
-    assert placed == PODS
+    assert sum(len(node.allocations) for node in scheduler.partition().nodes.values()) == PODS
     return count
 
 

@@ -87,8 +87,7 @@ def test_q14_a_share_is_of_one_unit_and_whole_units_are_wholly_free(
 
 @pytest.mark.parametrize("milli", [1001, 1500, 2999])
 def test_q14_more_than_one_device_is_whole_devices(milli: int) -> None:
-    script = cluster(4)
-    (rejected,) = script.ask("a", "k", **gpu(milli))
+    (rejected,) = cluster(4).ask("a", "k", **gpu(milli))
     assert f"wants {milli}m of {GPU}: a share is at most 1000m" in rejected
 
 

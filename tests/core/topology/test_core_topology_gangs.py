@@ -123,8 +123,7 @@ def test_q13_q14_shares_of_a_device_are_counted_by_unit() -> None:
 
 @pytest.mark.parametrize(("bound", "placed"), [("host=1", "n0 n1 n2"), ("host=2-4", "n0 n0 n0")])
 def test_q13_the_members_of_a_domain_are_bounded(bound: str, placed: str) -> None:
-    script = cluster("a1 a1 a1 a1", vcore=8)
-    assert nodes_of(gang(script, "g", 3, {MEMBERS: bound})) == placed
+    assert nodes_of(gang(cluster("a1 a1 a1 a1", vcore=8), "g", 3, {MEMBERS: bound})) == placed
 
 
 def nodes_of(found: list[str]) -> str:
@@ -216,8 +215,7 @@ def test_q13_victims_of_preemption_are_in_one_domain() -> None:
     script.ask("s", "n0", "n1", "n2", vcore=4)
     assert nodes(script.schedule()) == ["n0", "n1", "n2"]
     gang(script, "g", 4, RACK, queue="root.first")
-    heard = later(script, 5)
-    assert preempted(heard) == ["s/n2-0"]
+    assert preempted(later(script, 5)) == ["s/n2-0"]
     assert sorted(reserved(script)) == ["n2", "n3"]
     script.confirm(PREEMPTED, most=1)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]

@@ -67,8 +67,7 @@ def small_gang_cluster() -> Script:
 
 
 def test_2_13_a_small_gang_cluster_where_nobody_registered_a_plugin() -> None:
-    script = small_gang_cluster()
-    views = Views(script.scheduler, start_time=1)
+    views = Views(small_gang_cluster().scheduler, start_time=1)
     views.sample()
     text = as_text(views.state_dump(log_level="DEBUG"))
     if os.environ.get("QUADRIGA_GOLDEN") == "write":

@@ -265,5 +265,4 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
 
 
 def test_an_application_that_has_ended_holds_nothing() -> None:
-    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
-    assert held(script, "rejected") == Holdings()
+    assert held(scripted(ONE_QUEUE, "rejected:root.nowhere"), "rejected") == Holdings()

@@ -19,8 +19,7 @@ from quadriga.sim.scripted.script import Script, resource
 
 
 def test_2_14_a_queue_says_what_is_configured() -> None:
-    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
-    views = views_of(script)
+    views = views_of(on_nodes(TREE, n1={"vcore": 8000, "memory": 80}))
     web = views.queue("default", "root.prod.web")
     has(web, queuename="root.prod.web", parent="root.prod", partition="", status="Active")
     has(web, isLeaf=True, isManaged=True, sortingPolicy="fifo", prioritySorting=False)

@@ -211,8 +211,7 @@ async def kept(
 
 async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
     server, now = MemoryServer(), [NOW - 300 * DAY]
-    source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
-    context, keeper, told = await kept(source)
+    context, keeper, told = await kept(OwnCertificate(server, "own", lambda: NAMES, lambda: now[0]))
     await keeper.refresh()
     async with Listener(context) as listener:
         first = await listener.serial(told[0])

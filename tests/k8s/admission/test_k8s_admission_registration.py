@@ -162,8 +162,7 @@ async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     assert server.writes == writes
     server.objects[MUTATING]["webhooks"][0]["timeoutSeconds"] = 30
     assert await register(server, wanted(None)) == ""
-    client = server.objects[MUTATING]["webhooks"][0]["clientConfig"]
-    assert client["caBundle"] == "aW5qZWN0ZWQ="
+    assert server.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"] == "aW5qZWN0ZWQ="
 
 
 async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:

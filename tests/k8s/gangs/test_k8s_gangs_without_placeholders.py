@@ -180,8 +180,7 @@ def test_d356_a_topology_annotation_counts() -> None:
         world.set_node(replace(node, metadata=replace(node.metadata, labels={"zone": zone})))
     members(world, 3, annotations={"quadriga/topology-required": "zone"})
     world.run(10)
-    nodes = {pod.spec.node_name for pod in world.named("m-")}
-    assert (nodes, made(world)) == ({"n0", "n1"}, 0)
+    assert ({pod.spec.node_name for pod in world.named("m-")}, made(world)) == ({"n0", "n1"}, 0)
 
 
 @pytest.mark.parametrize("policy", ["", HARD])

@@ -293,8 +293,7 @@ def test_k71_k81_originators_say_so_and_placeholders_have_conditions_without_a_n
     pod = world.add_gang(2, members=2)
     world.run(3)
     asks = [ask for each in world.sent for ask in getattr(each, "asks", ())]
-    originators = {ask.allocationKey for ask in asks if ask.Originator}
-    assert originators == {pod.uid}
+    assert {ask.allocationKey for ask in asks if ask.Originator} == {pod.uid}
     world = cluster("1", queues=WHOLE)
     world.add_gang(members=2)
     world.run(3)

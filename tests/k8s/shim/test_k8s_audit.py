@@ -218,8 +218,7 @@ def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
     world.inputs.append(AuditEnds())
     world.settle()
     assert world.shim.serving
-    report = world.shim.audit.report
-    assert report.number == 1
+    assert world.shim.audit.report.number == 1
     assert world.audit().fleeting == 0
 
 

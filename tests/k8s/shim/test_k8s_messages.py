@@ -69,8 +69,7 @@ def test_k45_tags_of_the_namespace_of_time_and_the_force_flag() -> None:
     where = namespace(namespace_quota='{"cpu": "1"}', parentqueue="root.x")
     tags = messages.add_application(application(where=where), force=True).tags
     assert (tags["application.create.force"], tags["namespace.parentqueue"]) == ("true", "root.x")
-    quota = json.loads(tags["namespace.resourcequota"])
-    assert quota == {"resources": {"vcore": {"value": 1000}}}
+    assert json.loads(tags["namespace.resourcequota"]) == {"resources": {"vcore": {"value": 1000}}}
     found = application(pod(namespace="", creationTimestamp="soon"))
     assert (found.namespace, found.created, found.tags["namespace"]) == ("default", None, "default")
     assert not found.tags.keys() & {DOMAIN + "creationTime", "imagePullSecrets"}
@@ -277,8 +276,7 @@ def on(*names: str, key: str = "metadata.name", operator: str = "In") -> dict[st
     ],
 )
 def test_k46_a_pod_of_a_daemonset_names_its_node(one: Pod, required: str | None) -> None:
-    tags = messages.ask(one, "a", SETTINGS).tags
-    assert tags.get(DOMAIN + "requiredNode") == required
+    assert messages.ask(one, "a", SETTINGS).tags.get(DOMAIN + "requiredNode") == required
 
 
 @pytest.mark.parametrize(

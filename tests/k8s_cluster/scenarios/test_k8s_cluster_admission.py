@@ -327,8 +327,7 @@ def test_t19_a_job_runs_as_its_maker(cluster: Cluster, webhook: Running, write: 
     configure(cluster.admin, webhook.own_namespace, trusted)
     wait(lambda: is_believed(cluster.admin, cluster.namespace), "its claim is believed", 30)
     assert write("POST", path_of("Job", cluster.namespace), job("one", 2, template))[0] == 201
-    found = cluster.until(lambda present: len(present) == 2)
-    for each in found:
+    for each in cluster.until(lambda present: len(present) == 2):
         assert json.loads(each["metadata"]["annotations"][USER_INFO])["user"] == "alice"
         assert each["spec"]["schedulerName"] == "yunikorn"
 
@@ -407,8 +406,7 @@ def test_k169_a_hanging_webhook_is_passed(webhook: Running, namespace: str, writ
     webhook.stop()
     with silent(webhook.port):
         # The server's own connection is given up, and a new one hangs.
-        took = created_within(write, namespace, "hung", 4.0)
-        assert took > 1.0
+        assert created_within(write, namespace, "hung", 4.0) > 1.0
     webhook.start()
 
 

@@ -157,8 +157,7 @@ def test_t11_k106_somebody_else_has_bound_the_pod(
 
     proxy.on_write = bind_first
     cluster.create(pod("one", "app"))
-    present = cluster.until(lambda found: len(in_phase(found)) == 1)
-    assert present[0]["spec"]["nodeName"] == "node-1"
+    assert cluster.until(lambda found: len(in_phase(found)) == 1)[0]["spec"]["nodeName"] == "node-1"
     ours.until(lambda: chosen, "the answer to the other bind")
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
     assert len(bindings(proxy)) == 1

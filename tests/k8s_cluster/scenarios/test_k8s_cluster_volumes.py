@@ -228,6 +228,5 @@ def test_k150_a_claim_is_taken_to_another_node(
         ours.until(moved, "the claim has the other node")
         scripted = provisioner(0)
         # A bind that has failed is tried again after half a minute (K110).
-        present = cluster.until(is_running("one"), seconds=75)
-        assert node_of(present, "one") == "node-1"
+        assert node_of(cluster.until(is_running("one"), seconds=75), "one") == "node-1"
         assert set(scripted.tries) == {("data", "node-1")}

@@ -59,8 +59,7 @@ def test_a_certificate_needs_its_key_and_a_token_does_not_leave_the_machine_in_t
 
 @pytest.mark.parametrize("state", connection_state.STATES)
 def test_the_table_says_where_every_trigger_leads(state: str) -> None:
-    triggers = {trigger for trigger, _, _ in connection_state.TABLE}
-    for trigger in triggers:
+    for trigger in {trigger for trigger, _, _ in connection_state.TABLE}:
         told: list[str] = []
         each = connection_state.ConnectionState(lambda state, why, told=told: told.append(state))  # type: ignore[misc]
         each.state = state

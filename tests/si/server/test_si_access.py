@@ -42,8 +42,7 @@ def test_rights(tmp_path: Path) -> None:
         "any rm:* plain:token-of-anybody-\n"
         "eyes read plain:token-of-the-eyes\n",
     )
-    boss = access.principal("token-of-the-boss")
-    assert boss == Principal("boss", True, None)
+    assert access.principal("token-of-the-boss") == Principal("boss", True, None)
     anybody = access.principal("token-of-anybody-")
     assert anybody is not None
     assert anybody.may_act_for("whoever")

@@ -502,8 +502,7 @@ def test_everything_can_be_reached_with_the_keyboard(still: str, visit: Visit) -
 def test_columns_sort_by_keyboard_and_say_so(still: str, visit: Visit) -> None:
     page = visit.go(f"{still}applications")
 
-    heading = page.get_by_role("columnheader", name="Application")
-    assert heading.get_attribute("aria-sort") == "none"
+    assert page.get_by_role("columnheader", name="Application").get_attribute("aria-sort") == "none"
     page.get_by_role("button", name="Application").focus()
     page.keyboard.press("Enter")
     visit.until("th[aria-sort=ascending]:has-text('Application')")

@@ -83,8 +83,7 @@ async def test_2_16_one_answer_has_no_more_than_is_configured_and_nothing_that_i
 ) -> None:
     settings(cluster, RESTResponseSize="7")
     async with client_of(cluster) as client:
-        found = (await client.get(BATCH, params={"count": 1000})).json()
-        assert len(found["EventRecords"]) == 7
+        assert len((await client.get(BATCH, params={"count": 1000})).json()["EventRecords"]) == 7
         settings(cluster, trackingEnabled="false")
         for path in (BATCH, STREAM):
             response = await client.get(path)
