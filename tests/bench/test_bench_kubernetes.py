@@ -78,9 +78,7 @@ def test_no_two_of_the_pods_that_keep_apart_share_a_node() -> None:
         deciding.close()
 
 
-def test_sizes_are_given_and_unknown_parts_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_sizes_are_given_and_unknown_parts_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         kubernetes.main(["throughput"])
     assert "no part is named 'throughput'" in capsys.readouterr().err

@@ -82,9 +82,7 @@ def test_a_setting_that_does_not_exist_is_left_out(
     assert "half, given: left out: gang.admission: 'half' is none of" in err
 
 
-def test_policies_are_listed_and_misspelled_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_policies_are_listed_and_misspelled_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="no policy is named 'nobody'"):
         main(["--policy", "nobody"])
     with pytest.raises(SystemExit):

@@ -13,9 +13,7 @@ from service_process import Service, until
 # -- start and end ---------------------------------------------------------------------------------
 
 
-def test_it_says_where_it_is_and_ends_despite_an_open_stream(
-    start: Callable[..., Service],
-) -> None:
+def test_it_says_where_it_is_and_ends_despite_an_open_stream(start: Callable[..., Service]) -> None:
     service = start()
     assert service.ask("/livez")[0] == service.ask("/readyz")[0] == 200
     http, grpc = service.ports["http"], service.ports["grpc"]

@@ -213,9 +213,7 @@ def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Life
     assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
 
 
-def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(
-    awkward: Lifecycle,
-) -> None:
+def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(awkward: Lifecycle) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))
     states = [e for e in root if e.tag != f"{SCXML}datamodel"]
     names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}

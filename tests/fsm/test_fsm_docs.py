@@ -81,9 +81,7 @@ def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, s
         assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
 
 
-def test_public_names_are_explained_and_samples_of_a_known_kind(
-    pages: dict[str, str],
-) -> None:
+def test_public_names_are_explained_and_samples_of_a_known_kind(pages: dict[str, str]) -> None:
     assert [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", pages["fsm"])] == []
     fences = re.findall(r"^```(\w*)$", pages["fsm"], re.MULTILINE)
     assert set(fences[::2]) <= {"python", "console", "ini", "json", ""}

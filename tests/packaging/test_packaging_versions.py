@@ -83,9 +83,7 @@ def test_lowest_versions_are_tested(repository: Path, setup: configparser.Config
     assert LOWEST in tox["tox"]["labels"].splitlines()[1], "the gate runs it"
 
 
-def test_the_extra_all_is_the_sum_of_what_users_choose(
-    setup: configparser.ConfigParser,
-) -> None:
+def test_the_extra_all_is_the_sum_of_what_users_choose(setup: configparser.ConfigParser) -> None:
     (found,) = requirements(setup["options.extras_require"]["all"]).values()
     assert found.extras == {*EXTRAS, "diagrams", "cli"}
 

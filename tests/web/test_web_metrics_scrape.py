@@ -43,9 +43,7 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.text.endswith("# EOF\n")
 
 
-async def test_2_15_a_scrape_before_any_registration(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_2_15_a_scrape_before_any_registration(caplog: pytest.LogCaptureFixture) -> None:
     service = SchedulerService(manual=True)
     answer = await get(service)
     assert answer.status_code == 200

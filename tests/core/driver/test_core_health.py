@@ -11,11 +11,7 @@ from everything_life import Life
 
 from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
-from quadriga.core.checks.health import (
-    CHECK_EVERY,
-    check_in_steps,
-    check_interval,
-)
+from quadriga.core.checks.health import CHECK_EVERY, check_in_steps, check_interval
 from quadriga.core.runtime.stepwise import finish
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, RegisterResourceManagerRequest

@@ -311,9 +311,7 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_requests_of_many_threads_before_the_end_are_answered(
-    service: SchedulerService,
-) -> None:
+def test_requests_of_many_threads_before_the_end_are_answered(service: SchedulerService) -> None:
     heard = Heard()
     begin(service, heard)
 

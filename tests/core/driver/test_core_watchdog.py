@@ -16,9 +16,7 @@ class Clock:
         return self.now
 
 
-def test_q16_what_took_over_a_second_is_named_in_one_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_q16_what_took_over_a_second_is_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     watchdog = Watchdog(clock, lambda thing: f"pod {thing}")
     watchdog.at("quick")
@@ -37,9 +35,7 @@ def test_q16_what_took_over_a_second_is_named_in_one_line(
     assert watchdog.stuck(0) == ""
 
 
-def test_q16_a_loop_that_hangs_is_named_by_another_thread(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_q16_a_loop_that_hangs_is_named_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     watchdog = Watchdog(clock)
     watchdog.at("pod default/endless")

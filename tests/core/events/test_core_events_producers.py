@@ -172,9 +172,7 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask(
-    asked: bool,
-) -> None:
+def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask(asked: bool) -> None:
     script, reader = recorded(ONE_QUEUE, "a")
     if asked:
         script.ask("a", "k", vcore=1000)

@@ -368,8 +368,7 @@ def test_d328_waiting_does_not_count(style: str, root: str, tags: dict[str, str]
 
 @pytest.mark.parametrize(("root", "tags"), [("", ATTEMPT), (FROM_ATTEMPT, {})])
 @pytest.mark.parametrize(
-    ("style", "states"),
-    [("Soft", ["Resuming", "Accepted"]), ("Hard", ["Killing", "Killed"])],
+    ("style", "states"), [("Soft", ["Resuming", "Accepted"]), ("Hard", ["Killing", "Killed"])]
 )
 def test_d328_the_timeout_counts_from_the_first_failed_attempt(
     style: str, states: list[str], root: str, tags: dict[str, str]

@@ -106,9 +106,7 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(
-    script: Script,
-) -> None:
+def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(script: Script) -> None:
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
     parked(script, 6, 20)
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}

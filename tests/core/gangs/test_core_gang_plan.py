@@ -262,12 +262,7 @@ def test_m6_a_draining_node_takes_the_member_that_requires_it_and_no_other(
     script.node("n000", NodeInfo.DRAIN_NODE)
     script.app("g", gang={"vcore": 4 + others * size})
     script.ask(
-        "g",
-        "pinned",
-        group="p",
-        placeholder=True,
-        vcore=4,
-        tags={TAG_REQUIRED_NODE: "n000"},
+        "g", "pinned", group="p", placeholder=True, vcore=4, tags={TAG_REQUIRED_NODE: "n000"}
     )
     script.ask("g", *(f"m{at}" for at in range(others)), group="m", placeholder=True, vcore=size)
     script.schedule()

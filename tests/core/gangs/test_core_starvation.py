@@ -116,9 +116,7 @@ def test_q4_singles_and_whole_gangs_go_on_where_a_gathering_gang_has_started() -
 
 
 @pytest.mark.parametrize("order", ["design", "k8shim"])
-def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(
-    order: str,
-) -> None:
+def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(order: str) -> None:
     """The one holds a node that the other needs, and lacks a node that the other would keep."""
     running = Job(name="running", groups=(Group(2, cores=4),), gang=True)
     single = Job(name="single", groups=(Group(1, cores=2),), arrives=16, runs=40, priority=5)

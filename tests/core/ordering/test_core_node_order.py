@@ -44,9 +44,7 @@ def test_the_report_names_the_node_order_of_the_file(policy: str) -> None:
     assert told["policy"] is None and told["gang_admission"] is None
 
 
-def test_the_log_names_the_node_order_of_each_manager(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_log_names_the_node_order_of_each_manager(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "quadriga.service")
     service = SchedulerService(manual=True)
     service.configure("")
@@ -60,9 +58,7 @@ def test_the_log_names_the_node_order_of_each_manager(
     ]
 
 
-def test_k55_the_log_warns_of_a_resource_managers_queues(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_k55_the_log_warns_of_a_resource_managers_queues(caplog: pytest.LogCaptureFixture) -> None:
     """Those of the default queues are told by who has read them."""
     rules = "placementrules: [{name: provided}, {name: user, create: true}]"
     text = f"partitions: [{{name: default, {rules}, queues: [{{name: root, submitacl: '*'}}]}}]"

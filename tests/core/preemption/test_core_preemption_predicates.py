@@ -147,9 +147,7 @@ def served(callback: NullCallback) -> list[str]:
     return victims(script)
 
 
-def test_i37_the_service_asks_the_callback_which_may_refuse_or_fail(
-    caplog: object,
-) -> None:
+def test_i37_the_service_asks_the_callback_which_may_refuse_or_fail(caplog: object) -> None:
     manager = Manager(PreemptionPredicatesResponse(success=True, index=1))
     assert served(manager) == ["low/d-0", "low/c-0"]
     (args,) = manager.asked

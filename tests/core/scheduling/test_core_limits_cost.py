@@ -112,9 +112,7 @@ def test_a_limit_over_several_leaves_costs_a_look_in_each(looks: Looks, apps: in
     assert count <= 1 + 2 * 4
 
 
-def test_users_with_room_are_found_and_without_limits_none_is_asked(
-    looks: Looks,
-) -> None:
+def test_users_with_room_are_found_and_without_limits_none_is_asked(looks: Looks) -> None:
     script = new_script("users: ['*'], maxresources: {memory: 5}")
     crowd(script, 400, 40)
     assert looks.of(script) == (120, 40)  # each user once with room and twice without

@@ -131,8 +131,7 @@ def nodes_of(found: list[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "tags",
-    [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}],
+    "tags", [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}]
 )
 def test_q13_a_rule_that_cannot_be_read_is_refused(tags: dict[str, str]) -> None:
     """Whether the application or an ask has it. An ask that is known stays as it was."""

@@ -302,9 +302,7 @@ MINE: list[str] = []
     ],
     ids=str,
 )
-def test_a_copy_of_an_equal_machine_is_what_the_library_builds(
-    arguments: dict[str, Any],
-) -> None:
+def test_a_copy_of_an_equal_machine_is_what_the_library_builds(arguments: dict[str, Any]) -> None:
     def shown(part: Any) -> Any:
         if isinstance(part, list):
             return [shown(each) for each in part]

@@ -48,9 +48,7 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
     return [(each.ends - NOW).days for each in authorities]
 
 
-def test_k166_over_years_what_was_known_signs_the_server_certificate(
-    renewal: Renewal,
-) -> None:
+def test_k166_over_years_what_was_known_signs_the_server_certificate(renewal: Renewal) -> None:
     """A day at a time: whoever trusts the authorities of the day before can connect."""
     current = issue(renewal, NAMES, NOW)
     trusted = [each.pem for each in renewal.authorities]
@@ -70,9 +68,7 @@ def test_k166_over_years_what_was_known_signs_the_server_certificate(
     assert 4 <= issued <= 8
 
 
-def test_k166_the_later_authority_signs_a_year_and_30_days_before_its_end(
-    renewal: Renewal,
-) -> None:
+def test_k166_the_later_authority_signs_a_year_and_30_days_before_its_end(renewal: Renewal) -> None:
     long = "s" * 60 + "." + "n" * 60 + ".svc"
     found = issue(renewal, [*NAMES, long], NOW)
     assert found.issuer is renewal.authorities[1]

@@ -375,9 +375,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compared
 
 
-def test_q16_waiting_pods_terms_about_others_cost_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_q16_waiting_pods_terms_about_others_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the terms is another one, so that they share no counts. The others' pods come, get a node, change
     a label and go; their node changes too."""
     there = SmallCluster(n1={"zone": "z1"}, n2={"zone": "z2"})

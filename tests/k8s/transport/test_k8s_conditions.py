@@ -153,9 +153,7 @@ def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
     assert not writer._pods
 
 
-def test_a_server_is_asked_less_and_a_refused_patch_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_server_is_asked_less_and_a_refused_patch_once(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([None, 500, 429, None])
     writer = played(server, waits(), 300)
     assert server.times == [0, 1, 3, 7, 15]

@@ -34,9 +34,7 @@ def test_q16_one_address_has_a_bound_and_what_ends_makes_room(caplog: Any) -> No
     assert connections.add(third) == ""
 
 
-def test_q16_the_oldest_of_the_address_goes_and_of_all_that_of_who_has_most(
-    caplog: Any,
-) -> None:
+def test_q16_the_oldest_of_the_address_goes_and_of_all_that_of_who_has_most(caplog: Any) -> None:
     connections = OpenConnections("the port", 4, 3)
     made = [Connection(address) for address in "aaaabc"]
     for each in made:

@@ -18,9 +18,7 @@ STATIC = {
 }
 
 
-async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
-    client: Client,
-) -> None:
+async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(client: Client) -> None:
     policy = HEADERS["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     for said in ("frame-ancestors 'none'", "require-trusted-types-for 'script'"):
