@@ -23,12 +23,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         self.missing = [m.resources for m in self.job.members for _ in range(m.count)]
-        self.missing.sort(key=lambda r: sorted_needs(r), reverse=True)
-
-
-def sorted_needs(resources: Resources) -> tuple[int, int]:
-    """The watched resource first."""
-    return resources.get(VCORE, 0), resources.get("memory", 0)
+        self.missing.sort(key=lambda r: (r.get(VCORE, 0), r.get("memory", 0)), reverse=True)
 
 
 class Twin:

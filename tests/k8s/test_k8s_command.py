@@ -279,10 +279,6 @@ def test_k158_the_webhook_listens_where_its_service_expects_it() -> None:
     assert (plan.mounted, plan.url) == ((Path("c"), Path("k")), "https://h:1")
 
 
-def kinds(text: str) -> list[str]:
-    return [each["kind"] for each in yaml.safe_load_all(text)]
-
-
 def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
     quadriga: Callable[..., Any], kubeconfig: Path, api: Api
 ) -> None:
@@ -293,7 +289,7 @@ def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
     own = ("--kubeconfig", kubeconfig, "--namespace", "q")
     done = quadriga("kubernetes", *own, "admission", "--policy")
     assert done.code == 0
-    assert "MutatingAdmissionPolicy" in kinds(done.out)
+    assert "MutatingAdmissionPolicy" in [each["kind"] for each in yaml.safe_load_all(done.out)]
     assert "^legacy-" in done.out
     assert "admissionregistration.k8s.io/v1\n" in done.out
     assert "service.unknown" in done.err

@@ -104,11 +104,6 @@ def test_differences_by_defaults_name_their_rules(shared: Path, name: str, rules
     assert all(f"\n  {rule}: from step " in report for rule in rules)
 
 
-def _differing(verdict: Verdict) -> Verdict:
-    """The same, as if Go's settings had agreed: what no rule explains is left."""
-    return dataclasses.replace(verdict, difference=None, compared=len(verdict.scenario.steps))
-
-
 def test_what_no_rule_explains_is_a_difference(shared: Path) -> None:
     (scenario,) = scenarios([shared / "data" / "oracle" / "s3_quota.json"])
     answers = scenario.answers("1.5.2")
@@ -117,7 +112,7 @@ def test_what_no_rule_explains_is_a_difference(shared: Path) -> None:
     changed = copy.deepcopy(answers)
     changed[1].callbacks.append((0, "NodeResponse", {"accepted": [{"nodeID": "node-9"}]}))
     answers[:] = changed
-    found = second(_differing(first))
+    found = second(dataclasses.replace(first, difference=None, compared=len(first.scenario.steps)))
     assert found.verdict.difference is not None and found.verdict.difference.at == 1
     assert not found.named and not found.rules
     assert "no rule says why" in defaults.lines_of(found, spelled)[0]

@@ -192,7 +192,7 @@ def _module(path: Path) -> Module:
             messages.append((node.lineno, "".join(parts)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             messages.append((node.lineno, node.value))
-        elif not _is_list_of_names(node):
+        elif not (isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])):
             waiting.extend(ast.iter_child_nodes(node))
     return Module(" \n".join(comments), messages)
 
@@ -203,11 +203,6 @@ def _is_docstring(node: ast.AST) -> bool:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
-
-
-def _is_list_of_names(node: ast.AST) -> bool:
-    """``__all__``: names of Python, not texts."""
-    return isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])
 
 
 def _sections(text: str) -> set[str]:

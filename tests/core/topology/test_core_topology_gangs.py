@@ -123,11 +123,7 @@ def test_q13_q14_shares_of_a_device_are_counted_by_unit() -> None:
 
 @pytest.mark.parametrize(("bound", "placed"), [("host=1", "n0 n1 n2"), ("host=2-4", "n0 n0 n0")])
 def test_q13_the_members_of_a_domain_are_bounded(bound: str, placed: str) -> None:
-    assert nodes_of(gang(cluster("a1 a1 a1 a1", vcore=8), "g", 3, {MEMBERS: bound})) == placed
-
-
-def nodes_of(found: list[str]) -> str:
-    return " ".join(found)
+    assert " ".join(gang(cluster("a1 a1 a1 a1", vcore=8), "g", 3, {MEMBERS: bound})) == placed
 
 
 @pytest.mark.parametrize(

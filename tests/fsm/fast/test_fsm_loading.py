@@ -139,14 +139,10 @@ class Colour(StrEnum):
     GREEN = "g"
 
 
-def lights(kind: Any) -> Lifecycle:
-    return switch("light", kind.RED, "go", kind.GREEN, "stop", renamed={"y": kind.RED})
-
-
 @pytest.mark.parametrize("kind", [Light, Colour])
 @pytest.mark.parametrize("text", ["GREEN", "g"])
 def test_a_text_becomes_the_member_that_it_stands_for(kind: Any, text: str) -> None:
-    table = lights(kind)
+    table = switch("light", kind.RED, "go", kind.GREEN, "stop", renamed={"y": kind.RED})
     stored: Any = Order("A-1", text)
     if kind is Light or text == "GREEN":
         with pytest.raises(UnknownState, match=f"is in state '{text}', which is <{kind.__name__}"):
