@@ -1,7 +1,5 @@
 """What resource managers have heard, to be compared with what the scheduler knows of each partition."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32

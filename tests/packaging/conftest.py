@@ -1,7 +1,5 @@
 """The checkout, the files in it that are ours, and what is built once for all tests of a run."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """The house: who may import whom, and what a module may be."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``quadriga-fsm stubs`` writes the members that the library binds, and at run time nothing that is in their way."""
 
-from __future__ import annotations
-
 import ast
 import re
 from enum import Enum

@@ -1,7 +1,5 @@
 """A scheduler to which everything has happened that metrics tell of, and what its page says then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import SimpleNamespace

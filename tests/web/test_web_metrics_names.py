@@ -1,7 +1,5 @@
 """YuniKorn's metrics, by its names, labels, types and buckets (2.15), and how they are written."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Atomic admission: gangs are placed in one step, and one at a time keeps nodes (Q1 to Q5)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The budget for capacity that is kept idle for gangs (Q10), and what is not kept at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The plan of a gang and its carrying out: the same choices and messages as one by one (Q2, G4)."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

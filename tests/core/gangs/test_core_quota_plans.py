@@ -1,7 +1,5 @@
 """What waits longest for a quota or a limit has a planned start there (Q12)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

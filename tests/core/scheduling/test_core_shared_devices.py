@@ -1,7 +1,5 @@
 """Shared devices: an ask takes a share of one unit, or whole free units (Q14)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """No timer makes a driver loop, and none depends on the time of day (Q16)."""
 
-from __future__ import annotations
-
 import logging
 import random
 from itertools import count

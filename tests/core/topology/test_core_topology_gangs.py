@@ -1,7 +1,5 @@
 """Gangs that want something of the domains that they run in (Q13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

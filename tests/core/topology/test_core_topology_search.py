@@ -1,7 +1,5 @@
 """The search for domains (Q13) beside an exhaustive one: the same gangs fit, in no more domains."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

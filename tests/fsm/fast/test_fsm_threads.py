@@ -1,7 +1,5 @@
 """Several threads fire at entities of their own, and share the lifecycle."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Callable, Iterator

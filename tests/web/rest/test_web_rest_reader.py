@@ -1,7 +1,5 @@
 """Readers see one moment, cost the scheduler little, and never wait for each other (issue: reads)."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
