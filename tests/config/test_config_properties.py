@@ -125,8 +125,7 @@ partitions:
     assert (root.properties.gang_wait_limit, Properties().gang_admission) == (None, "")
     warning, note = configuration.warnings
     assert note.path == "partitions[0].queues[0].properties.note"
-    assert warning.path == "partitions[0].queues[0].properties.gang.hold"
-    assert warning.line == 5
+    assert (warning.path, warning.line) == ("partitions[0].queues[0].properties.gang.hold", 5)
 
 
 # -- a property without effect is named, with the one that was meant ---------------------------------

@@ -316,8 +316,7 @@ def test_coverage_counts_a_model_of_the_shared_machine_and_nothing_is_all(twin: 
     model.reject()
     coverage.stop()
     assert coverage.count("node", node.rows[2]) == 1
-    assert Coverage().percent == 100
-    assert Coverage().guards_percent == 100
+    assert (Coverage().percent, Coverage().guards_percent) == (100, 100)
 
 
 def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: Any) -> None:

@@ -170,8 +170,7 @@ def test_k47_the_configuration_is_read_by_the_shim_and_by_the_core() -> None:
     found = the("ConfigMap")
     assert found["metadata"]["name"] == settings.CONFIGS_NAME
     reading = settings.from_maps(None, ConfigMap(data=found["data"]))
-    assert reading.errors == ()
-    assert reading.warnings == ()
+    assert (reading.errors, reading.warnings) == ((), ())
     assert load(reading.settings.queues).partitions
 
 

@@ -155,14 +155,12 @@ def test_the_unit_starts_what_there_is() -> None:
     program, command, *options = shlex.split(service["ExecStart"])
     assert (Path(program).name, command) == ("quadriga", "serve")
     assert {word for word in options if word.startswith("--")} <= set(flags())
-    assert service["Type"] == "notify"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert (service["Type"], service["ExecReload"]) == ("notify", "/bin/kill -HUP $MAINPID")
     assert service["RestartPreventExitStatus"] == "2"
     assert int(service["TimeoutStopSec"]) > flags()["--grace"].default + 5 + 1
     for key in "NoNewPrivileges DynamicUser PrivateTmp ProtectHome RestrictNamespaces".split():
         assert service[key] == "yes"
-    assert service["CapabilityBoundingSet"] == ""
-    assert service["ProtectSystem"] == "strict"
+    assert (service["CapabilityBoundingSet"], service["ProtectSystem"]) == ("", "strict")
     # what it forbids is refused and kills nobody
     assert ("SystemCallFilter", "~@privileged @resources") in unit()["Service"]
     assert service["SystemCallErrorNumber"] == "EPERM"
@@ -235,8 +233,7 @@ def test_the_image_has_all_packages_and_nothing_that_is_not_there(repository: Pa
 def test_the_image_is_not_for_root_and_stops_as_it_should() -> None:
     found = dict(instructions())
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", found["USER"])
-    assert found["STOPSIGNAL"] == "SIGTERM"
-    assert found["ENTRYPOINT"] == '["quadriga", "serve"]'
+    assert (found["STOPSIGNAL"], found["ENTRYPOINT"]) == ("SIGTERM", '["quadriga", "serve"]')
     assert set(re.findall(r"--[a-z-]+", found["CMD"])) <= set(flags())
     ports = {str(serve.HTTP_PORT), str(serve.GRPC_PORT)}
     assert set(found["EXPOSE"].split()) == ports

@@ -44,8 +44,7 @@ def test_g45_soft_timeout_goes_on_without_placeholders(order: str) -> None:
     gangs, out = report.data["gangs"], report.data["messages"]["out"]
     assert (gangs["soft_timeouts"], gangs["hard_timeouts"]) == (1, 0)
     assert (gangs["placed"], gangs["replaced"]) == (0, 0)
-    assert out[TIMEOUT] == 2
-    assert out["AllocationResponse.releasedAsks.TIMEOUT"] == 1
+    assert (out[TIMEOUT], out["AllocationResponse.releasedAsks.TIMEOUT"]) == (2, 1)
     assert out["ApplicationResponse.updated.Resuming"] == 1
     (gang,) = [fate for fate in report.fates if fate.job.job_id == "g"]
     # all members run only when the long job is gone

@@ -103,8 +103,7 @@ def test_what_is_not_understood_is_told_what_would_be(tmp_path: Path) -> None:
     for path in (tmp_path, text, binary):
         with pytest.raises(WorkloadError, match="not a workload: understood are a Standard") as e:
             open_workload(path)
-        assert "nodes.csv" in str(e.value)
-        assert "virtual_clusters.csv" in str(e.value)
+        assert "nodes.csv" in str(e.value) and "virtual_clusters.csv" in str(e.value)
     with pytest.raises(WorkloadError, match="there is no such file or folder"):
         open_workload(tmp_path / "missing")
 

@@ -48,8 +48,7 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
         line("13", Submit="2024-03-01T12:00:10", User="bob", Account="chem", Partition="Big.Mem"),
         line("12"),
     )
-    assert workload.name == "jobs"
-    assert workload.source == "jobs.txt, the output of sacct"
+    assert (workload.name, workload.source) == ("jobs", "jobs.txt, the output of sacct")
     assert workload.nodes == NODES
     assert [(each.name, each.original) for each in workload.queues] == [
         ("big-mem", "Big.Mem"), ("main", "main"),

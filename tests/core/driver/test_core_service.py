@@ -164,8 +164,7 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
             said += [f"{r.applicationID} released {r.UUID}" for r in message.released]
     for app in ("one", "two"):
         mine = [line.removeprefix(f"{app} ") for line in said if line.startswith(f"{app} ")]
-        assert mine[:2] == ["Accepted", "Running"]
-        assert mine[-1] == "Waiting"
+        assert (mine[:2], mine[-1]) == (["Accepted", "Running"], "Waiting")
         for uuid in ("a-0", "b-0"):
             assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
 

@@ -75,8 +75,7 @@ def outcome(seed: int) -> int:
     while script.outstanding:
         script.confirm(PREEMPTED, most=1)
         script.schedule()
-    assert len(app.placeholders) == members
-    assert app.state == "Running"
+    assert (len(app.placeholders), app.state) == (members, "Running")
     assert reserved(script) == {}
     return len(victims)
 

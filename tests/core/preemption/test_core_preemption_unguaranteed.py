@@ -130,8 +130,7 @@ def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
     for name in "dcba":
         jobs.submit(name, name, 8)
     running = jobs.run(300)
-    assert running["a"] == 3
-    assert running["b"] == 2
+    assert (running["a"], running["b"]) == (3, 2)
     assert len(jobs.victims) == 5
 
 

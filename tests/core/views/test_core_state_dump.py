@@ -146,8 +146,7 @@ def test_2_13_a_service_makes_the_dump_between_two_steps() -> None:
         service.register_resource_manager(request, Manager())
         views = Views(service.scheduler)
         dump = json.loads(service.state_dump(views, log_level="WARN"))
-    assert dump["rmDiagnostics"] == {"pods": 3}
-    assert dump["logLevel"] == "WARN"
+    assert (dump["rmDiagnostics"], dump["logLevel"]) == ({"pods": 3}, "WARN")
     assert [each["name"] for each in dump["partitions"]] == ["default"]
 
 

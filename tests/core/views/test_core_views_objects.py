@@ -89,8 +89,7 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
     run(script, "plain", "k", queue="root.dev", memory=1)
     views = views_of(script)
     batch = views.queue("default", "root.prod.batch")
-    assert batch["allocatingAcceptedApps"] == ["gang"]
-    assert batch["runningApps"] == 0
+    assert (batch["allocatingAcceptedApps"], batch["runningApps"]) == (["gang"], 0)
     assert batch["pendingResource"] == {"memory": 0, "vcore": 1000}
     assert views.queues("default")["runningApps"] == 1
     assert views.queues("default")["allocatingAcceptedApps"] == ["gang"]

@@ -35,10 +35,8 @@ def webhooks(version: Version, **more: Any) -> tuple[dict[str, Any], dict[str, A
 def test_k158_scope_and_failure_policy(version: Version) -> None:
     mutating, validating = webhooks(version)
     for webhook, path in ((mutating, "/mutate"), (validating, "/validate-conf")):
-        assert webhook["failurePolicy"] == "Ignore"
-        assert webhook["sideEffects"] == "None"
-        assert webhook["admissionReviewVersions"] == ["v1"]
-        assert webhook["timeoutSeconds"] == 2
+        assert (webhook["failurePolicy"], webhook["sideEffects"]) == ("Ignore", "None")
+        assert (webhook["admissionReviewVersions"], webhook["timeoutSeconds"]) == (["v1"], 2)
         assert webhook["clientConfig"]["service"] == {
             "namespace": "quadriga",
             "name": "yunikorn-admission-controller-service",

@@ -234,8 +234,7 @@ async def test_k165_the_core_here_and_the_settings_name_what_is_wrong(webhook: R
     assert "resources" in response["status"]["message"]
     wrong = {"service.volumeBindTimeout": "soon", "kubernetes.qps": "-1"}
     message = (await webhook.config_map(data=wrong))["status"]["message"]
-    assert "service.volumeBindTimeout" in message
-    assert "kubernetes.qps" in message
+    assert "service.volumeBindTimeout" in message and "kubernetes.qps" in message
 
 
 async def test_k165_what_both_maps_and_their_archives_give_is_checked(webhook: Running) -> None:

@@ -119,8 +119,7 @@ def test_k61_names_match_in_any_case_the_last_spelling_counts_and_null_is_absent
     assert one.name == "b"
     assert one.resources == {"vcore": 0, "memory": 1}
     assert one.min_resource == {"cpu": "0", "memory": "1"}
-    assert one.labels == {}
-    assert one.node_selector == {"a": ""}
+    assert (one.labels, one.node_selector) == ({}, {"a": ""})
     assert one.affinity is None
 
 

@@ -55,8 +55,7 @@ def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_
     assert world.app_state("app") == "Held"
     reason, message = world.conditions[last.uid]
     assert reason == "SchedulingSkipped"
-    assert "root.nowhere" in message
-    assert "tried again in 256 s" in message
+    assert "root.nowhere" in message and "tried again in 256 s" in message
     world.delete_pod(last.uid)
     world.run(1)
     assert world.app_state("app") == ""

@@ -253,8 +253,7 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     world.audit()
     world.audit()
     dumped = world.shim.dump()["audit"]
-    assert dumped["number"] == 2
-    assert dumped["stood"] == {"foreign": 1}
+    assert (dumped["number"], dumped["stood"]) == (2, {"foreign": 1})
     assert dumped["compared"] == {
         "pods": 4, "nodes": 2, "allocations": 3, "applications": 1, "asks": 1,
     }  # fmt: skip

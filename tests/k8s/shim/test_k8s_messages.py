@@ -134,8 +134,7 @@ def test_k58_problems_come_with_the_application_that_real_pods_create() -> None:
     one = pod(annotations={DOMAIN + "user.info": "ann", DOMAIN + "task-groups": "none"})
     found = application(one, namespace(namespace_maxApps="many"))
     assert [each.reason for each in found.problems] == ["Scheduling", "GangScheduling"]
-    assert len(found.namespace_problems) == 1
-    assert found.groups == ()
+    assert (len(found.namespace_problems), found.groups) == (1, ())
 
 
 OTHER_QUEUE = "queue 'root.b', the application has 'root.a'"

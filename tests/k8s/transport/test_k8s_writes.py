@@ -302,8 +302,7 @@ async def test_q16_writes_to_placeholders_wait_and_a_creation_that_waits_is_canc
         await w.do(Delete(P, grace=0))
         made = {body["metadata"]["name"] for body in w.api.made("POST", "/pods")}
         assert made == {f"tg-{number}" for number in range(100)}  # the first had begun
-        assert "p" not in w.api.pods
-        assert "q" in w.api.pods
+        assert "p" not in w.api.pods and "q" in w.api.pods
 
 
 async def test_k77_an_annotation_is_set_on_this_pod_only() -> None:
