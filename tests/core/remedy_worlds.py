@@ -271,9 +271,7 @@ def claims_of(world: World) -> list[tuple[str, str, str, tuple[str, ...], bool]]
                 claims.append(changes)
             if told.verdict.endswith("it gets its place in the next round."):
                 claims.append(())
-            denied = [
-                each for each in told.reasons if each.startswith("no single change is enough")
-            ]
+            denied = [e for e in told.reasons if e.startswith("no single change is enough")]
             for text in changes if denied else ():
                 started = _starts(world, (text,), app.app_id, key)
                 found.append((f"{kind} not alone", app.app_id, key, (text,), not started))

@@ -138,9 +138,7 @@ def test_rows_with_the_same_effects_share_a_line_of_their_arrow(format: str, ind
     counts = {"application": {"rows": []}}
     counted = render(APPLICATION, format, coverage=counts)
     assert isinstance(counted, str)
-    (arrow,) = (
-        line for line in counted.splitlines() if "Waiting -" in line and "-> Running" in line
-    )
+    (arrow,) = (e for e in counted.splitlines() if "Waiting -" in e and "-> Running" in e)
     assert arrow.count("0×") == 2
 
 

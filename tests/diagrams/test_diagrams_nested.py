@@ -216,9 +216,7 @@ def test_a_composite_is_one_of_the_sources_of_a_joined_row() -> None:
         "joined",
         initial="A",
         final=("End",),
-        lasts={
-            state: unbounded("end" if state == "On" else "on") for state in ("A", "B", "C", "On")
-        },
+        lasts={s: unbounded("end" if s == "On" else "on") for s in ("A", "B", "C", "On")},
         rows=(
             row("on", "A", "B"),
             row("on", "B", "C"),

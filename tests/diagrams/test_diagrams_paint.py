@@ -17,8 +17,7 @@ GREEN, RED = "#1a7f37", "#c62828"
 def coverage(lifecycle: Lifecycle, **counts: int) -> dict[str, Any]:
     names = ("line", "trigger", "source", "target")
     rows = [
-        {name: getattr(row, name) for name in names}
-        | {"guard": None, "count": counts.get(row.trigger, 0)}
+        {n: getattr(row, n) for n in names} | {"guard": None, "count": counts.get(row.trigger, 0)}
         for row in lifecycle.rows
     ]
     return {lifecycle.name: {"rows": rows}}

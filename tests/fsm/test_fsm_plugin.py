@@ -244,9 +244,7 @@ def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
     rows = report["door"]["rows"]
     ends = {"trigger": "open", "source": "Closed", "target": None}
     assert rows[0] == {"line": 0, **ends, "guard": "is_heavy", "count": 1}
-    assert [(each["line"], each["count"]) for each in rows] == [
-        *((0, 1), (1, 2), (2, 1), (3, 0), (3, 0))
-    ]
+    assert [(e["line"], e["count"]) for e in rows] == [*((0, 1), (1, 2), (2, 1), (3, 0), (3, 0))]
     assert sum(each["count"] for each in report["node"]["rows"]) == 1
     assert report["door"]["guards"] == [
         {"line": 0, "source": "Closed", "guard": "is_heavy", "true": 1, "false": 2}

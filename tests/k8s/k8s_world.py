@@ -566,9 +566,7 @@ class World:
 
     def reasons(self, uid: str = "") -> list[str]:
         """Of the events, each named by its action too."""
-        return [
-            f"{each.reason}/{each.action}" for each in self.records if not uid or each.uid == uid
-        ]
+        return [f"{e.reason}/{e.action}" for e in self.records if not uid or e.uid == uid]
 
     def app_state(self, app_id: str) -> str:
         found = {each["id"]: each["state"] for each in self.shim.dump()["applications"]}

@@ -156,9 +156,7 @@ class NaiveCluster:
         if any(term["topologyKey"] not in labels for term in terms):
             return True
         first = not counts and all(self._about(term, pod, pod) for term in terms)
-        there_too = all(
-            (term["topologyKey"], labels[term["topologyKey"]]) in counts for term in terms
-        )
+        there_too = all((t["topologyKey"], labels[t["topologyKey"]]) in counts for t in terms)
         return not (there_too or first)
 
     def _anti(self, pod: Manifest, there: Manifest, others: list[tuple[Manifest, str]]) -> bool:
@@ -270,9 +268,7 @@ def _term_matches(term: Manifest, node: Manifest, labels: dict[str, str]) -> boo
         if each["operator"] in ("Gt", "Lt") and "-" in "".join(each.get("values", ())):
             return False
     name = {"metadata.name": node["metadata"]["name"]}
-    return all(_meets(each, labels) for each in expressions) and all(
-        _meets(each, name) for each in fields
-    )
+    return all(_meets(e, labels) for e in expressions) and all(_meets(e, name) for e in fields)
 
 
 def _tolerates(toleration: Manifest, taint: Manifest) -> bool:

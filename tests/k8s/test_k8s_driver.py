@@ -594,9 +594,7 @@ async def test_k106_k176_a_pod_that_the_api_server_denies_twice_comes_back_with_
         assert found.api.pods["one"]["spec"]["nodeName"] == "node-1"
         counts = counted(found.shim, "quadriga_kubernetes_audit_differences_total")
         # Its ask is one more where the audit comes between the pod and what the loop does about it.
-        assert (
-            {"watched"} <= {kind for kind, value in counts.items() if value} <= {"watched", "ask"}
-        )
+        assert {"watched"} <= {kind for kind, v in counts.items() if v} <= {"watched", "ask"}
         audits = counted(found.shim, "quadriga_kubernetes_audits_total")[""]
         await found.until(
             lambda: counted(found.shim, "quadriga_kubernetes_audits_total")[""] > audits + 2

@@ -178,9 +178,7 @@ def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     assert f"--health=0.0.0.0:{port['containerPort']}" in container["args"]
-    paths = {
-        name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")
-    }
+    paths = {n: container[f"{n}Probe"]["httpGet"] for n in ("startup", "liveness", "readiness")}
     assert {each["port"] for each in paths.values()} == {port["name"]}
     assert [each["path"] for each in paths.values()] == ["/healthz", "/healthz", "/readyz"]
     strategy = the("Deployment")["spec"]["strategy"]

@@ -323,7 +323,5 @@ class ControlPlane:
         subprocess.run(
             ["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True
         )
-        lines = [
-            f'{name}-token,{user},{name}-uid,"{groups}"' for name, (user, groups) in USERS.items()
-        ]
+        lines = [f'{name}-token,{user},{name}-uid,"{g}"' for name, (user, g) in USERS.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")

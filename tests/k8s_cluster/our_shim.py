@@ -97,9 +97,7 @@ class Running:
 
         def cached() -> tuple[list[str], dict[str, str]]:
             cache = json.loads(self.shim.state_dump())["cache"]
-            return sorted(cache["nodes"]), {
-                uid: each["node"] for uid, each in cache["pods"].items()
-            }
+            return sorted(cache["nodes"]), {uid: e["node"] for uid, e in cache["pods"].items()}
 
         self.until(lambda: cached() == listed(), "the cache is as a fresh list", seconds)
 

@@ -27,6 +27,4 @@ def test_every_text_has_its_scenario_and_every_operation_is_played_here() -> Non
         for step in json.loads(file.read_text())["steps"]
     }
     assert played == OPERATIONS - {"rest"}
-    assert {file.stem for file in FOLDER.glob("*.txt")} == {
-        file.stem for file in FOLDER.glob("*.json")
-    }
+    assert {f.stem for f in FOLDER.glob("*.txt")} == {f.stem for f in FOLDER.glob("*.json")}

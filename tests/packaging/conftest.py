@@ -27,8 +27,7 @@ PACKAGES = ("base", "fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci", ".github")
 
 TEXT = frozenset(
-    ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg "
-    ".toml .txt .yaml .yml".split()
+    ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg .toml .txt .yaml .yml".split()
 )
 
 

@@ -85,8 +85,6 @@ async def test_within_five_seconds_a_gang_waits_a_quota_binds_and_services_preem
         assert ("root.research.training", True, whole) in waiting
         assert ("root.batch", False, "The cluster is full") in waiting
         events = (await client.get("/ws/v1/events/batch?count=10000")).json()["EventRecords"]
-        preempted = [
-            each for each in events if each.get("message", "").startswith("Preempted by shop-")
-        ]
+        preempted = [e for e in events if e.get("message", "").startswith("Preempted by shop-")]
         assert len(preempted) >= 5
         assert all(each["message"].endswith(" in root.services") for each in preempted)

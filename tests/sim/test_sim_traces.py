@@ -59,9 +59,7 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
 def test_an_eighth_of_philly_checked_at_every_step(shared: Path) -> None:
     """``python -m bench quality`` plays all of it."""
     workload = first(trace(shared, "philly-2017"), jobs=10_000)
-    assert all(
-        member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
-    )
+    assert all(m.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for m in job.members)
     report = simulate(workload)
     jobs = report.data["jobs"]
     assert (jobs["total"], jobs["completed"], jobs["skipped"]) == (10_018, 10_000, 18)

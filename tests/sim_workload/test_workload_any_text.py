@@ -66,9 +66,7 @@ def check(workload: Workload) -> None:
     """Everything fits the messages of the scheduler interface."""
     queues = {queue.name for queue in workload.queues}
     bad = [f"line {line.line}" for line in workload.bad_lines]
-    assert [skipped.job_id for skipped in workload.skipped][
-        len(workload.skipped) - len(bad) :
-    ] == bad
+    assert [s.job_id for s in workload.skipped][len(workload.skipped) - len(bad) :] == bad
     for job in workload.jobs:
         assert 0 <= job.submit_s < workload.horizon_s
         assert 0 < job.runtime_s < 2**33

@@ -140,9 +140,7 @@ def test_what_is_dealt_is_even_and_apportioned_counts_are_near_and_add_up() -> N
     assert sorted(int(share * 50) for share in deal(rng, 50)) == list(range(50))
     weights = [7, 1, 1, 1]
     dealt = deal_by(rng, weights)
-    edges = sorted(
-        (share - w / 20, share + w / 20) for share, w in zip(dealt, weights, strict=True)
-    )
+    edges = sorted((s - w / 20, s + w / 20) for s, w in zip(dealt, weights, strict=True))
     assert edges[0][0] == pytest.approx(0)
     assert all(end == pytest.approx(start) for (_, end), (start, _) in pairwise(edges))
     amounts = [0.3] * 10 + [2.5, 7.0]

@@ -47,8 +47,7 @@ def test_its_marginals_are_those_of_the_log(log: Workload) -> None:
         quantiles([job.runtime_s for job in log.jobs]), rel=0.1
     )
     gaps = [
-        quantiles([two.submit_s - one.submit_s for one, two in pairwise(each.jobs)])
-        for each in (ours, log)
+        quantiles([t.submit_s - o.submit_s for o, t in pairwise(each.jobs)]) for each in (ours, log)
     ]
     assert gaps[0] == pytest.approx(gaps[1], rel=0.1)
 

@@ -46,9 +46,7 @@ def failing(script: Script) -> dict[int, str]:
     found = finish(check_in_steps(script.scheduler.partitions()))
     checks = found["HealthChecks"]
     assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
-    wrong = {
-        at: check["DiagnosisMessage"] for at, check in enumerate(checks) if not check["Succeeded"]
-    }
+    wrong = {at: c["DiagnosisMessage"] for at, c in enumerate(checks) if not c["Succeeded"]}
     assert found["Healthy"] == (not wrong)
     return wrong
 

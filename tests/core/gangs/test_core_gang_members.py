@@ -81,9 +81,7 @@ def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -
     running_gang(script, count=2, size=4)
     assert member(script, "m0", "m1", size=10) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     reasons = script.scheduler.explain("g", "m1").reasons
-    assert any(
-        "limit 16 B memory, used 14 B memory, asked 10 B memory" in reason for reason in reasons
-    )
+    assert any("limit 16 B memory, used 14 B memory, asked 10 B memory" in r for r in reasons)
     script.confirm()
     assert script.schedule() == []
     assert group_counts(script) == (1, 1, 0)

@@ -171,12 +171,7 @@ def test_q12_no_quota_is_kept_longer_than_the_budget_and_the_patience_allow() ->
     world.run(60)
     assert world.plan is None
     counts = world.script.scheduler.partition().waiting.quota_counts
-    assert [counts[each] for each in GATHERINGS] == [
-        1,
-        0,
-        1,
-        2,
-    ]  # the gang, and a job after an hour
+    assert [counts[e] for e in GATHERINGS] == [1, 0, 1, 2]  # the gang, and a job after an hour
 
 
 def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_its_start_there() -> (

@@ -245,8 +245,7 @@ def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
     assert notes == [
         "partition default: placement rule 1 (primarygroup) never matches: there is no such rule",
         "partition default: placement rule 2 (tag) never matches: it has no value",
-        "partition default: placement rule 3 (user) never matches: "
-        "parent rule fixed: it has no value",
+        "partition default: placement rule 3 (user) never matches: parent rule fixed: it has no value",
     ]
     assert "rule 1 (primarygroup): there is no such rule" in add(script, "root.a")
 

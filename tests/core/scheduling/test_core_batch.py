@@ -188,10 +188,7 @@ class World(Script):
                     app.pending,
                     app.reserved_headroom,
                     app.max_allocated,
-                    {
-                        name: (g.count, g.pending, g.allocated)
-                        for name, g in app.gang.task_groups.items()
-                    },
+                    {n: (g.count, g.pending, g.allocated) for n, g in app.gang.task_groups.items()},
                     *app.asks,
                 )
                 for app in partition.applications.values()

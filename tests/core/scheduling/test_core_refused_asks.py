@@ -132,9 +132,7 @@ def test_q16_with_a_budget_calls_try_some_and_the_next_go_on_by_priority(labels:
     scheduler = script.scheduler
     scheduler.schedule(script.now, budget=64)
     assert scheduler.unfinished
-    assert [str(each.uuid) for each in scheduler.partition().nodes["n1"].allocations] == [
-        "n2-urgent-0"
-    ]
+    assert [str(e.uuid) for e in scheduler.partition().nodes["n1"].allocations] == ["n2-urgent-0"]
     assert len({key for key in labels.asked if key.startswith("n2")}) < 20
     calls = 1
     while scheduler.unfinished:

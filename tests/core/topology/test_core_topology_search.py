@@ -58,10 +58,7 @@ def search(
     found = Search(
         levels, rooms, np.zeros(len(nodes)), packs=packs, most_packed=MOST_NODES, **more
     ).run(
-        [
-            Part(at, Shape(at, Requirements((size,))), n, "g", None)
-            for at, (size, n) in enumerate(parts)
-        ],
+        [Part(at, Shape(at, Requirements((s,))), n, "g", None) for at, (s, n) in enumerate(parts)],
         rule,
     )
     placed: dict[int, list[int]] = {}
@@ -148,8 +145,6 @@ def test_q13_members_of_two_sizes_fit_one_rack_if_they_can(
         if all(used <= room for used, (_, _, room) in zip(taken, nodes, strict=True)):
             fits = fits or cost(nodes, Rule("rack"), list(chosen)) is not None
     assert bool(placed) == fits
-    assert sorted(size for each in placed.values() for size in each) == (
-        sorted(sizes) if fits else []
-    )
+    assert sorted(size for e in placed.values() for size in e) == (sorted(sizes) if fits else [])
     assert all(sum(each) <= nodes[node][2] for node, each in placed.items())
     assert cost(nodes, Rule("rack"), list(placed)) is not None

@@ -76,9 +76,7 @@ BANK = Lifecycle(
 
 
 def shop(table: Lifecycle | None = None, **more: Any) -> System:
-    options = {
-        name: more.pop(name) for name in ("always", "possible", "eventually") if name in more
-    }
+    options = {n: more.pop(n) for n in ("always", "possible", "eventually") if n in more}
     return System(
         Part("order", table or order(), will=("send",), on={Ask: send("bank", "pay")}),
         Part("bank", BANK, on={Ask: send("order", "paid")}),

@@ -85,7 +85,7 @@ CHANGES: list[tuple[Any, ...]] = [
     ("drop_state", "B/x"), ("drop_state", "A/1/a"), ("drop_state", "B"),
     ("initial", "A", "2"), ("initial", "A/1", "b"), ("initial", "A", None), ("initial", "B", "y"),
     ("initial", "C", ["nowhere"]), ("more_initial", "P", "u"),
-    *(("callback", name, callback) for callback in ("note", "fail", "jump", "extend", "again") for name in LISTS),
+    *(("callback", name, c) for c in ("note", "fail", "jump", "extend", "again") for name in LISTS),
     *(("callbacks", name, ["note", "grow"]) for name in LISTS),
     ("state_callback", "B/x", "on_enter", "note"), ("state_callback", "B/x", "on_enter", "again"),
     ("state_callback", "A/1", "on_exit", "grow"), ("state_callback", "A/1/a", "on_enter", "again"),

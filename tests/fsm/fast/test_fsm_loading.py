@@ -65,8 +65,7 @@ def test_an_unknown_state_is_named_with_what_it_resembles() -> None:
         with pytest.raises(UnknownState) as caught:
             look(order)
         assert str(caught.value) == (
-            "order 'A-1' is in unknown state 'Payed' "
-            "(states: Open, Paid, Delivered; did you mean 'Paid'?)"
+            "order 'A-1' is in unknown state 'Payed' (states: Open, Paid, Delivered; did you mean 'Paid'?)"
         )
         error = pickle.loads(pickle.dumps(caught.value))
         assert (error.lifecycle, error.key, error.state) == ("order", "A-1", "Payed")

@@ -66,9 +66,7 @@ class Running:
 
     async def config_map(self, **found: Any) -> dict[str, Any]:
         names = {"name": "yunikorn-configs", "namespace": "quadriga"}
-        request = {
-            name: found.pop(name) for name in ("name", "namespace", "operation") if name in found
-        }
+        request = {n: found.pop(n) for n in ("name", "namespace", "operation") if n in found}
         return await self.review(
             "/validate-conf",
             resource={"group": "", "version": "v1", "resource": "configmaps"},

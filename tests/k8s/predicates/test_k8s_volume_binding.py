@@ -99,9 +99,7 @@ class Storage:
 
     @property
     def selected(self) -> list[tuple[str, str]]:
-        return [
-            (name, change["metadata"]["annotations"][SELECTED]) for name, change in self.patches
-        ]
+        return [(name, c["metadata"]["annotations"][SELECTED]) for name, c in self.patches]
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON

@@ -14,9 +14,7 @@ from quadriga.k8s.shim.inputs import CoreAnswered
 
 
 def added(world: World) -> list[si.AddApplicationRequest]:
-    return [
-        new for each in world.sent if isinstance(each, si.ApplicationRequest) for new in each.new
-    ]
+    return [new for e in world.sent if isinstance(e, si.ApplicationRequest) for new in e.new]
 
 
 def test_k58_the_first_pod_says_what_the_application_is(world: World) -> None:

@@ -174,9 +174,7 @@ def test_k59_the_order_of_pods() -> None:
         for second, name, space in made
     ]
     order = [(each.metadata.namespace, each.metadata.name) for each in sorted(pods, key=order_of)]
-    assert order == [
-        (space, name) for _, name, space in (made[2], made[3], made[0], made[1], made[4])
-    ]
+    assert order == [(s, name) for _, name, s in (made[2], made[3], made[0], made[1], made[4])]
 
 
 def test_k87_k66_an_ask() -> None:

@@ -211,8 +211,7 @@ def test_t11_k108_a_bind_that_is_refused_is_not_tried_again_there(
     first, second = targets(proxy)
     assert first != second == present[0]["spec"]["nodeName"]
     events.until(
-        lambda present: any(each["reason"] == "PodBindFailure" for each in present),
-        cluster.namespace,
+        lambda present: any(e["reason"] == "PodBindFailure" for e in present), cluster.namespace
     )
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
 
@@ -228,8 +227,7 @@ def test_t11_k108_a_bind_that_fails_for_good_is_tried_on_another_node(
     cluster.create(pod("one", "app"))
     cluster.until(lambda present: len(in_phase(present)) == 1, seconds=60)
     events.until(
-        lambda present: any(each["reason"] == "PodBindFailure" for each in present),
-        cluster.namespace,
+        lambda present: any(e["reason"] == "PodBindFailure" for e in present), cluster.namespace
     )
     *failed, last = targets(proxy)
     assert failed == [failed[0]] * 3

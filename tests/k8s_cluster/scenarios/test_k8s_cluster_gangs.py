@@ -106,8 +106,7 @@ def test_t4_a_hard_gang_without_room_fails(cluster: Cluster, text: str, held: in
     cluster.until(lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held)
     present = cluster.until(
         lambda present: (
-            len(real(present)) == 4
-            and {each["status"]["phase"] for each in real(present)} == {"Failed"}
+            len(real(present)) == 4 and {e["status"]["phase"] for e in real(present)} == {"Failed"}
         )
     )
     ended = real(present)

@@ -65,9 +65,7 @@ def test_t2_a_gang_starts_together(cluster: Cluster, ours: Running) -> None:
     assert [is_placeholder(each) for each in bound] == [True] * 7 + [False] * 7
 
     def nodes(which: list[Object]) -> list[tuple[str, str]]:
-        return sorted(
-            (each["metadata"]["annotations"][GROUP], each["spec"]["nodeName"]) for each in which
-        )
+        return sorted((e["metadata"]["annotations"][GROUP], e["spec"]["nodeName"]) for e in which)
 
     # Each real pod sits where one of its group's placeholders was.
     assert nodes(present) == nodes(bound[:7])

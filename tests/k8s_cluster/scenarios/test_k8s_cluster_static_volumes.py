@@ -100,9 +100,7 @@ def test_k138_the_volume_that_kube_scheduler_takes(cluster: Cluster, stock_sched
 
     def known(present: list[Object]) -> bool:
         ready = ("Available", "Bound")
-        return all(
-            each["status"].get("phase") in ready or "claimRef" in each["spec"] for each in present
-        )
+        return all(e["status"].get("phase") in ready or "claimRef" in e["spec"] for e in present)
 
     cluster.history("PersistentVolume").until(known, what="the volumes are available")
     with running(cluster.plane.kubeconfig("admin")):

@@ -116,9 +116,7 @@ class Newer(RM):
         found = []
         for message in self.pods.got:
             found += [f"new {each.allocationKey} on {each.nodeID}" for each in message.new]
-            found += [
-                f"released {each.allocationKey} {each.terminationType}" for each in message.released
-            ]
+            found += [f"released {e.allocationKey} {e.terminationType}" for e in message.released]
             found += [f"rejected {each.allocationKey}" for each in message.rejectedAllocations]
         return found
 

@@ -39,9 +39,7 @@ async def test_a_slow_rm_is_paused_and_bounded_while_others_go_on() -> None:
         session = place.server.sessions["slow"]
 
         def everything(scheduler: Any) -> int:
-            return sum(
-                len(each.allocations) for each in scheduler.partition(rm_id="slow").nodes.values()
-            )
+            return sum(len(e.allocations) for e in scheduler.partition(rm_id="slow").nodes.values())
 
         said = 0
         async with asyncio.timeout(PATIENCE):

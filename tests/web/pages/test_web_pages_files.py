@@ -73,9 +73,7 @@ async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Clie
             re.findall(r'href="([^"]*)">', html.partition("<nav")[2].partition("</nav")[0])
             for html in (answer.text, STATIC["page.html"])
         )
-        assert [each.removeprefix(base) for each in there] == [
-            each.removeprefix("./") for each in own
-        ]
+        assert [e.removeprefix(base) for e in there] == [each.removeprefix("./") for each in own]
         assert f'href="{base}static/style.css"' in answer.text
 
 
@@ -149,9 +147,7 @@ done/done-ground
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
-    ]
+    linear = [e / 12.92 if e <= 0.04045 else ((e + 0.055) / 1.055) ** 2.4 for e in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -20,9 +20,7 @@ from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.server import WebServer
 from tests.si.certificates import access_by
 
-ADMIN, OWNER, OTHER, VIEWER = (
-    f"{name}-and-sixteen-more" for name in ("admin", "rm", "other", "view")
-)
+ADMIN, OWNER, OTHER, VIEWER = (f"{n}-and-sixteen-more" for n in ("admin", "rm", "other", "view"))
 
 MORE = CONFIG + "          - name: more\n"
 

@@ -253,9 +253,7 @@ async def test_a_long_list_is_sent_while_it_is_read(
             time, transitions = map(int, found.headers["quadriga-read-from"].split(";"))
             assert time >= 0 and transitions > 0
             for each in found.json():
-                held = [
-                    one for one in each["allocations"] if path == "nodes" or not one["placeholder"]
-                ]
+                held = [o for o in each["allocations"] if path == "nodes" or not o["placeholder"]]
                 sums = each["allocated"] if path == "nodes" else each["usedResource"]
                 assert sum(one["resource"].get("vcore", 0) for one in held) == sums.get("vcore", 0)
         page = await client.get("/ws/v1/partition/default/nodes?limit=1&offset=5")
