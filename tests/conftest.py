@@ -41,9 +41,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--one-case",
-        action="store_true",
-        help="of each test with parameters, run the first case only",
+        "--one-case", action="store_true", help="of each test with parameters, the first case only"
     )
 
 

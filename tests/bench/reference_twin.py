@@ -84,8 +84,7 @@ class Twin:
         queue = next(q for q in self.workload.queues if q.name == entry.job.queue)
         used, total = self.used(queue.name, promised=True), entry.job.total()
         return all(
-            used.get(name, 0) + total.get(name, 0) <= most
-            for name, most in (queue.max or {}).items()
+            used.get(n, 0) + total.get(n, 0) <= most for n, most in (queue.max or {}).items()
         )
 
     def share(self, entry: Entry) -> float:

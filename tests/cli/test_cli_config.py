@@ -45,11 +45,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("\ufeff" + GOOD, 0, "a.yaml: valid\n"),
         ("partitions:\n- {name: [}\n", 1, "a.yaml:2: not YAML: "),
         (BAD, 1, "a.yaml:3: partitions[0].queues[0].name: 'a!' is not"),
-        (
-            ODD,
-            0,
-            "a.yaml:4: warning: partitions[0].queues[0].properties.priority.offset: 'high' is",
-        ),
+        (ODD, 0, "a.yaml:4: warning: partitions[0].queues[0].properties.priority.offset: 'high'"),
     ],
     ids="valid byte-order-mark no-yaml problems warning".split(),
 )

@@ -293,11 +293,7 @@ def test_a_certificate_is_a_way_to_say_who_one_is(
     ("option", "text", "reason"),
     [
         ("--config", "partitions: [{name: default}, {name: default}]", "{} cannot be used"),
-        (
-            "--config",
-            "partitions:\n- queues:\n  - name: a b",
-            "{}:3: partitions[0].queues[0].name: ",
-        ),
+        ("--config", "partitions:\n- queues:\n  - name: a b", "{}:3: partitions[0].queues[0].name"),
         ("--config", b"\xff\xfe\xfa", "not UTF-8 text"),
         ("--tokens", "nobody nothing", "needs three words"),
         ("--journal", "something else", "is not a journal"),

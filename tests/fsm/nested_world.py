@@ -188,7 +188,7 @@ class World(fsm_worlds.World):
 
     def nest(self, name: str) -> None:
         other = type(self.machine)(
-            None, states=["i", "j"], initial="i", transitions=[["go", "i", "j"]]
+            None, states=[*"ij"], initial="i", transitions=[["go", "i", "j"]]
         )
         self.machine.add_state({"name": name, "children": other, "remap": {"j": "C"}})
 

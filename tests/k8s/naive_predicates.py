@@ -59,8 +59,7 @@ class NaiveCluster:
     def _lacks_features(self, pod: Manifest, there: Manifest) -> bool:
         """K210. The two features that kube-scheduler 1.36 looks for when it places a pod."""
         declared = {
-            name: node.get("status", {}).get("declaredFeatures")
-            for name, node in self.nodes.items()
+            n: node.get("status", {}).get("declaredFeatures") for n, node in self.nodes.items()
         }
         if not any(declared.values()):
             return False
@@ -200,9 +199,7 @@ def _terms(pod: Manifest, kind: str) -> list[Manifest]:
 
 def _ports(pod: Manifest) -> Iterator[tuple[str, int, str]]:
     sidecars = [
-        each
-        for each in pod["spec"].get("initContainers", ())
-        if each.get("restartPolicy") == "Always"
+        c for c in pod["spec"].get("initContainers", ()) if c.get("restartPolicy") == "Always"
     ]
     for container in [*pod["spec"].get("containers", ()), *sidecars]:
         for port in container.get("ports", ()):

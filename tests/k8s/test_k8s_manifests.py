@@ -202,13 +202,9 @@ def test_the_pods_have_room_first_on_nodes_of_their_own_and_go_one_by_one(folder
     assert term["topologyKey"] == "kubernetes.io/hostname"
     assert term["labelSelector"]["matchLabels"] == labels
     (budget,) = [
-        each["spec"]
-        for each in objects(DISRUPTION)
-        if each["metadata"]["labels"][NAME] == labels[NAME]
+        e["spec"] for e in objects(DISRUPTION) if e["metadata"]["labels"][NAME] == labels[NAME]
     ]
-    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}, (
-        "a drain must go on"
-    )
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}, "drains must go on"
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])

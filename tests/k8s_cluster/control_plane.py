@@ -46,9 +46,7 @@ def programs() -> Path:
     folder = Path(os.environ.get("QUADRIGA_CLUSTER") or default)
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         if not (folder / name).is_file():
-            raise Missing(
-                f"no control plane in {folder}, which has no {name}: .ci/cluster builds one"
-            )
+            raise Missing(f"no control plane in {folder}: it has no {name}; .ci/cluster builds one")
     if shutil.which("openssl") is None:
         raise Missing("no openssl, which makes the control plane's keys")
     return folder

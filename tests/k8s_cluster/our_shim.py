@@ -67,11 +67,7 @@ class Running:
         """Of each application that has ended in the core: its state."""
 
         def reader(scheduler: Scheduler) -> dict[str, str]:
-            return {
-                app.app_id: app.state
-                for partition in scheduler.partitions()
-                for app in partition.ended
-            }
+            return {app.app_id: app.state for each in scheduler.partitions() for app in each.ended}
 
         return self.service.read(reader)
 

@@ -151,9 +151,7 @@ def clean(engine: Path, wheel: Path, once: Once) -> Path:
 @pytest.fixture(scope="session")
 def alone(engine: Path, once: Once) -> Path:
     """The commands of an environment with the engine, and with pytest and xdist for its plugin."""
-    return (
-        once("alone", lambda folder: environment(folder, engine, "pytest", "pytest-xdist")) / "bin"
-    )
+    return once("alone", lambda made: environment(made, engine, "pytest", "pytest-xdist")) / "bin"
 
 
 def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:

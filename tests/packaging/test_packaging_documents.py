@@ -121,9 +121,7 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
 def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     """A function, class or constant in backticks is a word of the sources."""
     files = (
-        path
-        for folder in (*PACKAGES, "tests", "bench")
-        for path in (repository / folder).rglob("*.p*")
+        path for part in (*PACKAGES, "tests", "bench") for path in (repository / part).rglob("*.p*")
     )
     words = {
         word

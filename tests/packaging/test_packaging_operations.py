@@ -190,9 +190,7 @@ def test_the_drop_in_hands_credentials_over(operations: str) -> None:
     command = dict(lines)["ExecStart"]
     assert set(re.findall(r"%d/(\w+)", command)) == loaded == {"cert", "key", "tokens"}
     assert set(re.findall(r"--[a-z-]+", command)) <= set(flags())
-    assert set(shlex.split(own)) <= set(shlex.split(command)), (
-        "it does what the unit does, and more"
-    )
+    assert set(shlex.split(own)) <= set(shlex.split(command)), "it does what the unit does and more"
     (settings,) = (text for text in texts if text.startswith("QUADRIGA_OPTIONS="))
     assert not re.search(r"[$%]", settings), "an EnvironmentFile is not expanded"
     named = set(re.findall(r"--[a-z-]+", settings))

@@ -62,9 +62,7 @@ def digest(workload: Workload) -> str:
 def test_the_same_seed_gives_the_same_bytes_in_every_python() -> None:
     assert digest(embedded(days=20, seed=7)) == digest(embedded(days=20, seed=7))
     assert digest(embedded(days=20, seed=7)) != digest(embedded(days=20, seed=8))
-    assert digest(embedded()) == (
-        "278a3b44752635c2649b39112eac1ce578dcebe5b374e1194bf9488b243f7bd2"
-    )
+    assert digest(embedded()) == "278a3b44752635c2649b39112eac1ce578dcebe5b374e1194bf9488b243f7bd2"
 
 
 def test_the_workload_is_well_formed(model: Workload) -> None:

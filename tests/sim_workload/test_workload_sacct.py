@@ -211,11 +211,7 @@ def test_queues_by_account_and_of_several_partitions(tmp_path: Path) -> None:
     ("fields", "column", "reason"),
     [
         ({"JobID": "x12"}, "jobid", "'x12' is not the id of a job"),
-        (
-            {"Submit": "yesterday"},
-            "submit",
-            "'yesterday' is not a time such as 2024-03-01T12:00:00",
-        ),
+        ({"Submit": "yesterday"}, "submit", "'yesterday' is not a time such as 2024-03-01T12:00"),
         ({"Start": "12:00"}, "start", "'12:00' is not a time"),
         ({"ElapsedRaw": "long"}, "elapsedraw", "'long' is not a number"),
         ({"ElapsedRaw": "9" * 30}, "elapsedraw", "is too large"),

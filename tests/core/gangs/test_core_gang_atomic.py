@@ -198,9 +198,7 @@ def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Scri
     gang(script, "g", 2, 4)
     for _ in range(2):
         script.schedule()
-        script.release(
-            "s", "a-0"
-        )  # then one node has room, and an attempt fails as the last one did
+        script.release("s", "a-0")  # one node has room, and an attempt fails as the last one did
     assert len(waits(reader)) == 1
     single(script, "v", vcore=4)
     assert waits(reader) == []

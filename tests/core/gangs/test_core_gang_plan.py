@@ -44,9 +44,7 @@ def story(script: Script) -> list[str]:
 
 @pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("seed", range(4))
-def test_q2_members_get_the_nodes_and_messages_that_they_get_one_by_one(
-    sort: str, seed: int
-) -> None:
+def test_q2_members_get_the_nodes_and_messages_they_get_one_by_one(sort: str, seed: int) -> None:
     """Gangs of one task group that all have room: there is nothing to plan ahead for."""
     random = Random(seed)
     vcores = [random.choice((4, 6, 9, 16)) for _ in range(random.choice((3, 8, 40)))]
@@ -154,9 +152,7 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("seed", range(4))
-def test_q2_the_first_nodes_are_enough(
-    sort: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_q2_first_nodes_are_enough(sort: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan with predicates is that among all nodes, and looks at few of them where these are accepted."""
     places: list[list[str]] = []
     score, scored = NodeIndex.policy_score, [0, 0]

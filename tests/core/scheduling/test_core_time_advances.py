@@ -158,9 +158,7 @@ def test_q16_time_advances_in_any_world(seed: int) -> None:
 # -- drivers ---------------------------------------------------------------------------------------
 
 
-def test_q16_a_standstill_is_reported_once_and_slowed_down(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_q16_a_standstill_is_told_once_and_slowed_down(caplog: pytest.LogCaptureFixture) -> None:
     standstill = Standstill(lambda: "application.gang_idle of g")
     with caplog.at_level(logging.ERROR, "quadriga.service"):
         pauses = [standstill.pause(changed=False) for _ in range(1020)]

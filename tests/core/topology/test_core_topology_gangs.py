@@ -70,9 +70,7 @@ def told(script: Script, name: str, key: str) -> str:
     return str(script.scheduler.explain(name, key).verdict)
 
 
-def test_q13_all_members_run_in_one_domain_of_the_required_level_and_a_large_one_stays_free() -> (
-    None
-):
+def test_q13_all_members_run_in_one_domain_of_the_required_level_and_a_large_one_is_free() -> None:
     """Rack 1 of zone a and rack 1 of zone b are two racks. The rack with the least room that is enough is
     taken; nodes without labels are in none."""
     script = cluster("- a1 a1 b1 b1 b1")

@@ -139,8 +139,7 @@ def test_q13_members_of_two_sizes_fit_one_rack_if_they_can(
     fits = False
     for chosen in product(range(len(nodes)), repeat=len(sizes)):
         taken = [
-            sum(s for s, at in zip(sizes, chosen, strict=True) if at == n)
-            for n in range(len(nodes))
+            sum(s for s, m in zip(sizes, chosen, strict=True) if m == n) for n in range(len(nodes))
         ]
         if all(used <= room for used, (_, _, room) in zip(taken, nodes, strict=True)):
             fits = fits or cost(nodes, Rule("rack"), list(chosen)) is not None

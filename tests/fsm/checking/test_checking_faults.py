@@ -111,8 +111,6 @@ def test_a_way_to_a_fault_is_a_sequence_diagram() -> None:
     lines = [line.strip() for line in drawn.splitlines()]
     assert lines[0] == "sequenceDiagram"
     assert any("-x" in line and line.endswith(": confirm") for line in lines)
-    assert lines[-1].endswith(
-        "is not reached any more: G50: the application is over, and no pod runs"
-    )
+    assert lines[-1].endswith("not reached any more: G50: the application is over, and no pod runs")
     names = [line.split()[1] for line in lines if line.startswith("participant")]
     assert len(names) == len(set(names)) > 3

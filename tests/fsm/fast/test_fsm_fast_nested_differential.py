@@ -46,9 +46,7 @@ OTHER = st.one_of(
 )
 USE = st.integers(0, 9).flatmap(lambda n: FIRE if n < 6 else NAMED if n < 8 else OTHER)
 #: a change, and then uses of the machine
-STEP = st.builds(
-    lambda change, uses: [change, *uses], CHANGE, st.lists(USE, min_size=3, max_size=6)
-)
+STEP = st.builds(lambda first, uses: [first, *uses], CHANGE, st.lists(USE, min_size=3, max_size=6))
 WORLD = st.fixed_dictionaries(
     OPTIONS
     | {
@@ -66,9 +64,7 @@ START = [
 
 @settings(max_examples=max(1, settings.default.max_examples // 5))  # type: ignore[attr-defined]
 @given(WORLD, st.lists(STEP, min_size=4, max_size=20))
-def test_a_fast_machine_does_what_the_librarys_does(
-    options: dict[str, Any], steps: list[Any]
-) -> None:
+def test_a_fast_machine_does_as_the_librarys(options: dict[str, Any], steps: list[Any]) -> None:
     compare(options, [*START, *chain.from_iterable(steps)])
 
 

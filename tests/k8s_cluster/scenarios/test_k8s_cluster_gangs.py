@@ -177,9 +177,7 @@ def test_t5_of_two_gangs_that_fit_alone_one_holds_nothing(cluster: Cluster) -> N
     both = [gang(app, {"worker": (3, "2")}) for app in ("one", "two")]
     # Their pods come by turns.
     cluster.create(*[each for pair in zip(*both, strict=True) for each in pair])
-    cluster.until(
-        lambda present: len(bound(real(present))) == 3 and len(placeholders(present)) == 3
-    )
+    cluster.until(lambda found: len(bound(real(found))) == 3 and len(placeholders(found)) == 3)
     present = cluster.present()
     assert not bound(placeholders(present))
     winner = {each["metadata"]["name"].partition("-")[0] for each in bound(present)}

@@ -51,9 +51,7 @@ class Provisioner:
         """A volume on the node of an older version would be in the way of the right one."""
         meta = claim["metadata"]
         found = self._admin.find("PersistentVolumeClaim", meta["namespace"], meta["name"])
-        return found is not None and (
-            found["metadata"]["resourceVersion"] == meta["resourceVersion"]
-        )
+        return found is not None and found["metadata"]["resourceVersion"] == meta["resourceVersion"]
 
     def _answer(self, claim: Object, node: str) -> None:
         meta = claim["metadata"]

@@ -12,9 +12,7 @@ from tests.oracle.view import View
 def one_replacement_in_flight(view: View) -> None:
     """X28: what a replacement in flight means when the placeholder timer fires in Accepted."""
     dying = {
-        line[1]
-        for _, line in view.theirs
-        if line[0] == "state" and line[2] in ("Resuming", "Failing")
+        li[1] for _, li in view.theirs if li[0] == "state" and li[2] in ("Resuming", "Failing")
     }
     parked = {named: ask for named, ask in view.facts.asks.items() if ask.parked}
     flying = view.facts.replaced | parked.keys()

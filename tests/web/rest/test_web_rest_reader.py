@@ -101,8 +101,7 @@ async def test_those_who_wait_for_the_same_get_the_same(
     service.read_later(work)
     assert await asyncio.to_thread(busy.wait, PATIENCE)
     waiting = [
-        asyncio.create_task(reader.read("same", lambda scheduler: looks.append(1)))
-        for _ in range(20)
+        asyncio.create_task(reader.read("same", lambda core: looks.append(1))) for _ in range(20)
     ]
     await asyncio.sleep(0)
     one_leaves = waiting.pop()
