@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.k8s_cluster.server_version import insecure_port, node_controllers, version_of
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 #: what .ci/cluster builds
 BUILT = "1.20.2"
 
@@ -242,6 +243,19 @@ class ControlPlane:
         return self._processes[name]
 
     # -- what tests do to it
+
+    def shell(self, *command: object) -> str:
+        """Run it beside the cluster, as an administrator; gives what it says."""
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig("admin"))}
+        words = [str(word) for word in command]
+        done = subprocess.run(
+            words, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, env=environment
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout
+
+    def kubectl(self, *arguments: object) -> str:
+        return self.shell("kubectl", *arguments)
 
     def kill_server(self) -> None:
         """The API server ends at once, with all connections."""

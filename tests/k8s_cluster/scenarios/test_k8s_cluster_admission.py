@@ -33,7 +33,6 @@ from tests.k8s.admission_cases import (
     ALICE,
     BOB,
     CASES,
-    CONTROLLER,
     USER_INFO,
     Case,
     difference,
@@ -360,15 +359,6 @@ def test_t19_a_wrong_configuration_is_denied(webhook: Running, write: Write) -> 
     assert (status, "queues.yaml" in message) == (403, True)
     status, message = put(**{"service.volumeBindTimeout": "soon"})
     assert (status, "service.volumeBindTimeout" in message) == (403, True)
-
-
-def test_t19_only_controllers_may_claim(webhook: Running, namespace: str, write: Write) -> None:
-    path = path_of("Pod", namespace)
-    status, made = write("POST", path, pod("one", **{USER_INFO: BOB}), CONTROLLER)
-    assert status == 201
-    assert made["metadata"]["annotations"][USER_INFO] == BOB
-    status, answer = write("POST", path, pod("two", **{USER_INFO: BOB}))
-    assert (status, "user alice" in answer["message"]) == (403, True)
 
 
 # -- without the webhook (K169) --------------------------------------------------------------------

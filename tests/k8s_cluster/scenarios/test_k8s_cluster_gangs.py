@@ -10,10 +10,6 @@ from scheduler_process import Quadriga, is_ours, wait
 from whole_cluster import Cluster
 
 
-def group(pod: Object) -> str:
-    return str(pod["metadata"]["annotations"][GROUP])
-
-
 def real(present: list[Object]) -> list[Object]:
     """Real pods of ours."""
     return [each for each in present if is_ours(each) and not is_placeholder(each)]
@@ -26,32 +22,6 @@ def placeholders(present: list[Object]) -> list[Object]:
 def all_bound(count: int) -> Callable[[list[Object]], bool]:
     """So many real pods are bound, and no placeholder is left."""
     return lambda present: len(bound(real(present))) == count == len(present)
-
-
-def test_t2_a_gang_of_two_groups_starts_together(cluster: Cluster) -> None:
-    cluster.kubelet(count=3)
-    scheduler = cluster.quadriga()
-    cluster.create(*gang("pair", {"leader": (2, "1"), "worker": (3, "2")}))
-    present = cluster.until(all_bound(5))
-    first_real: int | None = None
-    places: dict[str, list[tuple[str, str]]] = {"placeholder": [], "real": []}
-    seen: set[str] = set()
-    for index, (_, each) in enumerate(cluster.changes()):
-        uid = each["metadata"]["uid"]
-        if not each["spec"].get("nodeName") or uid in seen:
-            continue
-        seen.add(uid)
-        kind = "placeholder" if is_placeholder(each) else "real"
-        places[kind].append((group(each), each["spec"]["nodeName"]))
-        if kind == "real" and first_real is None:
-            first_real = index
-            assert len(places["placeholder"]) == 5, "a real pod was bound before the gang was whole"
-    assert sorted(places["placeholder"]) == sorted(places["real"])
-    assert len(present) == 5
-    scheduler.wait_books(cluster.admin)
-    for each in present:
-        cluster.delete(each["metadata"]["name"])
-    scheduler.wait_idle()
 
 
 @pytest.mark.parametrize(("text", "held"), [("", 0), (WHOLE, 2)], ids=["default", "whole"])

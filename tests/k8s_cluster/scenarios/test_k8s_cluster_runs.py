@@ -22,14 +22,6 @@ def ours(
         yield found
 
 
-def test_a_pod_runs(cluster: Cluster, ours: Running) -> None:
-    cluster.create(pod("one", "app"))
-    cluster.until(lambda present: len(in_phase(present)) == 1)
-    assert ours.applications()["app"] == ("Running", 1)
-    cluster.delete("one")
-    ours.until(ours.is_idle, "no allocation is left")
-
-
 def test_t1_a_job_of_a_hundred_runs_to_its_end(cluster: Cluster, ours: Running) -> None:
     jobs = cluster.history("Job")
     cluster.create(job("work", 100, pod("", "work", run="succeed")))
