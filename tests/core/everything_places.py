@@ -1,5 +1,7 @@
 """What resource managers have heard, to be compared with what the scheduler knows of each partition."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32

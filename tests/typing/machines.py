@@ -1,5 +1,7 @@
 """Machines of every kind, for the tests of ``quadriga-fsm stubs``."""
 
+from __future__ import annotations
+
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
