@@ -100,11 +100,7 @@ def pytest_sessionfinish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--one-case"):
         kept: dict[str, pytest.Item] = {}
-        further = [
-            item
-            for item in items
-            if kept.setdefault(item.nodeid.partition("[")[0], item) is not item
-        ]
+        further = [i for i in items if kept.setdefault(i.nodeid.partition("[")[0], i) is not i]
         config.hook.pytest_deselected(items=further)
         items[:] = kept.values()
     inside = [item for item in items if item.get_closest_marker("interpreted")]

@@ -83,9 +83,7 @@ class Twin:
     def within_limit(self, entry: Entry) -> bool:
         queue = next(q for q in self.workload.queues if q.name == entry.job.queue)
         used, total = self.used(queue.name, promised=True), entry.job.total()
-        return all(
-            used.get(n, 0) + total.get(n, 0) <= most for n, most in (queue.max or {}).items()
-        )
+        return all(used.get(n, 0) + total.get(n, 0) <= m for n, m in (queue.max or {}).items())
 
     def share(self, entry: Entry) -> float:
         queue = next(q for q in self.workload.queues if q.name == entry.job.queue)

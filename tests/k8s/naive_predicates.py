@@ -58,9 +58,7 @@ class NaiveCluster:
 
     def _lacks_features(self, pod: Manifest, there: Manifest) -> bool:
         """K210. The two features that kube-scheduler 1.36 looks for when it places a pod."""
-        declared = {
-            n: node.get("status", {}).get("declaredFeatures") for n, node in self.nodes.items()
-        }
+        declared = {n: e.get("status", {}).get("declaredFeatures") for n, e in self.nodes.items()}
         if not any(declared.values()):
             return False
         spec, needed = pod["spec"], set()

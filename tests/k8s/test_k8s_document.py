@@ -42,11 +42,7 @@ def test_k50_every_setting_is_told_with_its_default(page: str) -> None:
 
 def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
     (rights,) = tables(page, "Rights")
-    told = [
-        [group, resource, *rest]
-        for group, resources, *rest in rights
-        for resource in resources.split(", ")
-    ]
+    told = [[group, resource, *rest] for group, r, *rest in rights for resource in r.split(", ")]
     assert told == [
         [
             right.group or "core",

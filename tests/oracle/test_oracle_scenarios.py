@@ -22,9 +22,7 @@ def test_ours_says_what_is_written(name: str) -> None:
 
 def test_every_text_has_its_scenario_and_every_operation_is_played_here() -> None:
     """All but ``rest``: its paths are not served by the core."""
-    played = {
-        step["op"] for f in FOLDER.glob("*.json") for step in json.loads(f.read_text())["steps"]
-    }
+    played = {s["op"] for f in FOLDER.glob("*.json") for s in json.loads(f.read_text())["steps"]}
     assert played == OPERATIONS - {"rest"}
     assert {f.stem for f in FOLDER.glob("*.txt")} == {f.stem for f in FOLDER.glob("*.json")}
 

@@ -370,9 +370,7 @@ def test_a_wheel_is_for_every_machine_by_default(engine: Path, wheel: Path, whol
 def test_a_compiled_wheel_has_the_same_modules(compiled: Path, inside: Sequence[str]) -> None:
     with zipfile.ZipFile(compiled) as archive:
         names = archive.namelist()
-    assert {name for name in names if name.endswith(".py")} == {
-        name for name in inside if name.endswith(".py")
-    }
+    assert {n for n in names if n.endswith(".py")} == {n for n in inside if n.endswith(".py")}
     binary = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
     wanted = {"core/scheduling/batch", "core/runtime/kernel", "core/model/queue", "fsm/lifecycle"}
     assert {f"quadriga/{name}" for name in wanted} <= binary

@@ -120,9 +120,7 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
 
 def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     """A function, class or constant in backticks is a word of the sources."""
-    files = (
-        path for part in (*PACKAGES, "tests", "bench") for path in (repository / part).rglob("*.p*")
-    )
+    files = (path for e in (*PACKAGES, "tests", "bench") for path in (repository / e).rglob("*.p*"))
     words = {
         word
         for path in files

@@ -54,9 +54,7 @@ def lines_like(line: str, delimiter: str) -> st.SearchStrategy[str]:
     """Lines of the format of which some fields are replaced, and any other lines."""
     fields = line.split(delimiter)
     mutated = st.lists(st.tuples(st.integers(0, len(fields) - 1), PIECES), max_size=3).map(
-        lambda changes: delimiter.join(
-            dict(changes).get(index, field) for index, field in enumerate(fields)
-        )
+        lambda changes: delimiter.join(dict(changes).get(i, f) for i, f in enumerate(fields))
     )
     other = st.lists(PIECES, max_size=20).map(delimiter.join) | st.text(max_size=40)
     return st.lists(mutated | mutated | other, max_size=8).map("\n".join)

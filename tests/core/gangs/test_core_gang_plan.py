@@ -262,10 +262,7 @@ def test_m6_a_draining_node_takes_the_member_that_requires_it_and_no_other(
     script.schedule()
     fits = others * size <= 6
     partition = script.scheduler.partition()
-    held = {
-        name: sorted(each.ask.ask_key for each in node.allocations)
-        for name, node in partition.nodes.items()
-    }
+    held = {n: sorted(e.ask.ask_key for e in e.allocations) for n, e in partition.nodes.items()}
     if fits:
         assert held == {"n000": ["pinned"], "n001": [f"m{at}" for at in range(others)]}
     else:

@@ -154,9 +154,7 @@ def test_k169_each_policy_has_its_binding_and_leaves_kube_system_out() -> None:
     found = documents(Settings(), "own")
     policies = [each for each in found if not each["kind"].endswith("Binding")]
     bindings = [each for each in found if each["kind"].endswith("Binding")]
-    assert [each["metadata"]["name"] for each in policies] == [
-        each["spec"]["policyName"] for each in bindings
-    ]
+    assert [e["metadata"]["name"] for e in policies] == [e["spec"]["policyName"] for e in bindings]
     for policy, binding in zip(policies, bindings, strict=True):
         assert binding["kind"] == policy["kind"] + "Binding"
         assert binding["apiVersion"] == policy["apiVersion"]

@@ -29,15 +29,7 @@ from quadriga.k8s.admission.validators import ask_core
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import log_in
-from tests.k8s.admission_cases import (
-    ALICE,
-    BOB,
-    CASES,
-    USER_INFO,
-    Case,
-    difference,
-    pod_of,
-)
+from tests.k8s.admission_cases import ALICE, BOB, CASES, USER_INFO, Case, difference, pod_of
 
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/quadriga-admission"
 QUEUES = "partitions:\n  - name: default\n    queues:\n      - name: root\n"

@@ -147,9 +147,7 @@ def test_t15_a_queue_gets_its_guaranteed_share_back(cluster: Cluster) -> None:
     cluster.create(pod("owner", "owner", cpu="2", queue="root.owner"))
     cluster.until(lambda present: bound(present, "owner"), seconds=60)
     assert len(bound(cluster.present(), "guest")) == 6
-    gone = {f"guest-{index}" for index in range(8)} - {
-        each["metadata"]["name"] for each in cluster.present()
-    }
+    gone = {f"guest-{i}" for i in range(8)} - {e["metadata"]["name"] for e in cluster.present()}
     assert disrupted(cluster.pods, cluster.namespace) == gone
     scheduler.wait_books(cluster.admin)
 

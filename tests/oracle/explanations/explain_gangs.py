@@ -16,9 +16,7 @@ def one_replacement_in_flight(view: View) -> None:
     }
     parked = {named: ask for named, ask in view.facts.asks.items() if ask.parked}
     flying = view.facts.replaced | parked.keys()
-    view.memory.flying |= {
-        named: (ask.planned_on, ask.size) for named, ask in parked.items() if named[0] in dying
-    }
+    view.memory.flying |= {n: (a.planned_on, a.size) for n, a in parked.items() if n[0] in dying}
     for said, line in view.lines("released", missing=True):
         if line[1] in dying and line[1:3] in flying and line[3] == "TIMEOUT":
             view.allow_missing("X28", said)
