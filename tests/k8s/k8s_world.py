@@ -422,9 +422,7 @@ class World:
         self.sent.append(request)
         try:
             if isinstance(request, si.RegisterResourceManagerRequest):
-                callback = CoreCallback(
-                    self.cache, lambda heard: self.inputs.append(heard), lambda: ""
-                )
+                callback = CoreCallback(self.cache, lambda h: self.inputs.append(h), lambda: "")
                 answer = self.core.register_resource_manager(request, callback)
                 self.inputs.append(inputs.CoreAnswered(answer))
             elif isinstance(request, si.UpdateConfigurationRequest):

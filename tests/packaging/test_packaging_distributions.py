@@ -52,9 +52,7 @@ def pip(commands: Path, *words: str | Path) -> str:
 @pytest.fixture(scope="session")
 def copy(once: Once) -> Path:
     """A copy of the checkout without what work leaves behind, as a fresh clone is."""
-    made = once(
-        "clone", lambda folder: shutil.copytree(REPOSITORY, folder / "quadriga", ignore=LEFT_OUT)
-    )
+    made = once("clone", lambda to: shutil.copytree(REPOSITORY, to / "quadriga", ignore=LEFT_OUT))
     return made / "quadriga"
 
 

@@ -51,8 +51,7 @@ def search(
     levels.configure(LABELS)
     levels.update(object(), lambda: attributes_of(nodes))
     rooms = Rooms(
-        free.__getitem__,
-        lambda shape: np.array([f[0] // shape.need[0][1] for f in free], dtype=np.int64),
+        free.__getitem__, lambda s: np.array([f[0] // s.need[0][1] for f in free], dtype=np.int64)
     )
     more: dict[str, Any] = {"running": {}, "barred": {}, "ready": None, "pack": pack}
     found = Search(

@@ -217,9 +217,7 @@ def gang_system(
             "submit": lambda world: world["app"].state in application_fsm.SERVED,
             "park": may_replace,
         },
-        will={
-            "allocate": lambda world: may_allocate(world) and world["member ask"].state == "Pending"
-        },
+        will={"allocate": lambda w: may_allocate(w) and w["member ask"].state == "Pending"},
         on={
             "submit": call("app", "ask"),
             "park": call("placeholder", "release", reason=allocation_fsm.REPLACEMENT),

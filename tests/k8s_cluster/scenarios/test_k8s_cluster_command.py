@@ -72,9 +72,7 @@ def test_the_first_gang_runs_as_told(cluster: Cluster, start: Callable[..., Quad
     cluster.plane.shell("sh", "-euc", blocks()["gang"])
     names = [each["metadata"]["name"] for _, each in cluster.pods.of("default")]
     assert any(name.startswith("tg-first-gang-workers-") for name in names), "placeholders"
-    cluster.pods.until(
-        lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default"
-    )
+    cluster.pods.until(lambda now: len(now) == 4 and phases(now) == {"Succeeded"}, "default")
     said = cluster.plane.kubectl("describe", "pods", "--selector=job-name=first-gang")
     assert "GangScheduling" in said and "Scheduled" in said
     actions = {each.get("action") for each in cluster.admin.list("Event", "default")}

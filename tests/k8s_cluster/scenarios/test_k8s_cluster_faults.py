@@ -220,7 +220,5 @@ def test_t11_k108_a_bind_that_is_refused_or_fails_for_good_is_tried_on_another_n
     *failed, last = targets(proxy)
     assert failed == [failed[0]] * times
     assert failed[0] != last == present[0]["spec"]["nodeName"]
-    events.until(
-        lambda present: any(e["reason"] == "PodBindFailure" for e in present), cluster.namespace
-    )
+    events.until(lambda now: any(e["reason"] == "PodBindFailure" for e in now), cluster.namespace)
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")

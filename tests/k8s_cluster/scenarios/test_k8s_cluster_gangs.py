@@ -34,9 +34,7 @@ def test_t3_a_soft_gang_without_room_runs_singly(cluster: Cluster, text: str, he
     scheduler = cluster.quadriga()
     cluster.create(*gang("soft", {"worker": (4, "2")}, timeout=5))
     cluster.until(lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held)
-    present = cluster.until(
-        lambda present: not placeholders(present) and len(bound(real(present))) == 2
-    )
+    present = cluster.until(lambda now: not placeholders(now) and len(bound(real(now))) == 2)
     assert "Resuming" in states(scheduler, "soft")
     # Room comes as the first ones end.
     for each in bound(real(present)):
@@ -77,9 +75,7 @@ def test_t4_a_hard_gang_without_room_fails(cluster: Cluster, text: str, held: in
     cluster.create(*gang("hard", {"worker": (4, "2")}, timeout=2, style="Hard"))
     cluster.until(lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held)
     present = cluster.until(
-        lambda present: (
-            len(real(present)) == 4 and {e["status"]["phase"] for e in real(present)} == {"Failed"}
-        )
+        lambda now: len(real(now)) == 4 and {e["status"]["phase"] for e in real(now)} == {"Failed"}
     )
     ended = real(present)
     assert {each["status"]["reason"] for each in ended} == {"ResourceReservationTimeout"}
@@ -134,9 +130,7 @@ def test_d356_a_member_that_comes_late_is_waited_for_with_placeholders(cluster: 
     scheduler = cluster.quadriga()
     *others, last = gang("late", {"worker": (4, "1")}, style="Hard")
     cluster.create(*others)
-    cluster.until(
-        lambda present: len(bound(real(present))) == 3 and len(bound(placeholders(present))) == 1
-    )
+    cluster.until(lambda now: len(bound(real(now))) == 3 and len(bound(placeholders(now))) == 1)
     cluster.create(last)
     cluster.until(all_bound(4))
     assert len(placed_whole(cluster, 4)) == 4
@@ -263,9 +257,7 @@ def test_t1_a_job_of_a_hundred_runs_to_its_end(cluster: Cluster, ours: Running) 
         what="100 pods succeed",
     )
     # The two watches may tell of the last pod in either order.
-    present = cluster.until(
-        lambda present: {each["status"].get("phase") for each in present} == {"Succeeded"}
-    )
+    present = cluster.until(lambda now: {e["status"].get("phase") for e in now} == {"Succeeded"})
     assert {each["spec"]["nodeName"] for each in present} <= {f"node-{index}" for index in range(5)}
     ours.until(ours.is_idle, "no allocation is left")
     ours.until(lambda: ours.ended() == {"work": "Completed"}, "the application is completed")

@@ -61,9 +61,7 @@ async def test_2_16_a_batch_has_the_events_from_an_id_on(client: Client) -> None
 async def test_2_16_kinds_are_numbers_and_what_is_zero_is_left_out(cluster: LiveCluster) -> None:
     async with client_of(cluster) as client:
         found = (await client.get(BATCH)).json()["EventRecords"]
-    messages = cluster.service.read(
-        lambda scheduler: list(map(message_of, scheduler.events.batch().records))
-    )
+    messages = cluster.service.read(lambda core: list(map(message_of, core.events.batch().records)))
     assert len(found) == len(messages) > 100
     for told, message in zip(found, messages, strict=True):
         for name in ("type", "eventChangeType", "eventChangeDetail"):
