@@ -1,5 +1,6 @@
 """What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted, the command."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Generator
@@ -127,6 +128,17 @@ def shared() -> Path:
 def order(request: pytest.FixtureRequest) -> str:
     """Both message orders of X8."""
     return str(request.param)
+
+
+@pytest.fixture
+def no_bugs(caplog: pytest.LogCaptureFixture) -> Generator[None, None, None]:
+    """Nothing may be logged as our mistake."""
+    caplog.set_level(logging.WARNING)
+    yield
+    records = caplog.get_records("call")
+    found = [r.getMessage() for r in records if r.levelno >= logging.ERROR or r.exc_info]
+    # gRPC's own, when the loop of an earlier test is gone
+    assert not [text for text in found if "PollerCompletionQueue" not in text]
 
 
 class Done(NamedTuple):

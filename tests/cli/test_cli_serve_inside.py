@@ -108,12 +108,6 @@ def nothing(visit: Visit) -> None:
     assert visit.over.wait(PATIENCE_S)
 
 
-def test_it_starts_and_stops(serving: Callable[..., Any]) -> None:
-    code, log = serving(lambda visit: visit.get("/readyz"))
-    assert code == 0
-    assert log.rstrip().endswith("stopped")
-
-
 def test_files_are_read_again(serving: Callable[..., Any], tmp_path: Path, tokens: Path) -> None:
     queues = tmp_path / "queues.yaml"
     queues.write_text(QUEUES)
