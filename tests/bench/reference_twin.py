@@ -74,8 +74,7 @@ class Twin:
         used: Resources = {}
         for entry in self.holders():
             if entry.job.queue == queue:
-                pods = [size for _, size in entry.held] + (entry.missing if promised else [])
-                for size in pods:
+                for size in [size for _, size in entry.held] + (entry.missing if promised else []):
                     for name, amount in size.items():
                         used[name] = used.get(name, 0) + amount
         return used

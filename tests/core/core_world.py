@@ -80,11 +80,9 @@ def news(heard: list[str]) -> list[str]:
 
 def reported(key: str, app: str = "g", **said: Any) -> Allocation:
     """An allocation that runs, as a resource manager reports it: its quantities, and other fields."""
-    fields = {n: said.pop(n) for n in [*said] if n in Allocation.DESCRIPTOR.fields_by_name}
+    own = {n: said.pop(n) for n in [*said] if n in Allocation.DESCRIPTOR.fields_by_name}
     fields = {"UUID": f"{key}-0", **fields}
-    return Allocation(
-        allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **fields
-    )
+    return Allocation(allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **own)
 
 
 def report(script: Script, *allocations: Allocation, **more: Any) -> list[str]:

@@ -217,8 +217,7 @@ def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(awkward: L
     names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}
     assert sorted(map(str, names.values())) == sorted(awkward.states)
     assert {t.get("target") for t in root.iter(f"{SCXML}transition")} - {None} <= set(names)
-    delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
-    assert delays == ["1500ms"]
+    assert [send.get("delay") for send in root.iter(f"{SCXML}send")] == ["1500ms"]
     assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")
     assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
 

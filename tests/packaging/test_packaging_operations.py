@@ -224,8 +224,7 @@ def test_the_image_has_all_packages_and_nothing_that_is_not_there(repository: Pa
     config.read(repository / "setup.cfg")
     lines = config["options"]["package_dir"].splitlines()
     folders = {line.split("=")[1].strip() for line in lines if "=" in line}
-    wanting = [folder for folder in folders if not {folder, folder.split("/")[0]} & set(copied)]
-    assert wanting == []
+    assert [folder for folder in folders if not {folder, folder.split("/")[0]} & set(copied)] == []
 
 
 def test_the_image_is_not_for_root_and_stops_as_it_should() -> None:

@@ -270,7 +270,6 @@ def test_offered_load(model: Workload, cerit: Workload, log: list[Job]) -> None:
     theirs = load(log, VCORE, cerit.horizon_s)
     assert load(model.jobs, VCORE, model.horizon_s) == pytest.approx(theirs, rel=0.07)
     # A few jobs of 500 GiB and months hold a fifth of the log's memory: no figure has their like.
-    usual = [job for job in log if job.queue != "q_2w_plus"]
-    theirs = load(usual, MEMORY, cerit.horizon_s)
+    theirs = load([job for job in log if job.queue != "q_2w_plus"], MEMORY, cerit.horizon_s)
     mine = load((j for j in model.jobs if j.queue != "q_2w_plus"), MEMORY, model.horizon_s)
     assert mine == pytest.approx(theirs, rel=0.15)

@@ -264,8 +264,7 @@ def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.interpreted
 def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
-    partition = World(1, 1).scheduler.partition()
-    app = partition.applications["app-0"]
+    app = World(1, 1).scheduler.partition().applications["app-0"]
     kind = AskKind(Requirements((1, 2), "n1"), priority=9, placeholder=True, task_group="group")
     first = Ask(app, "first", kind, 7, 11)
     said = {

@@ -96,8 +96,7 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
 
 def test_5_7_the_named_node_is_the_one_of_a_decision() -> None:
     """Before there was any, and after."""
-    config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
-    script = on_nodes(config, n1=8000)
+    script = on_nodes(ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n", n1=8000)
     script.node("n2", vcore=8000, occupied={"vcore": 4000})
     for key in ("k", "l"):
         submit(script, f"app-{key}", key, vcore=1000)

@@ -101,11 +101,7 @@ def release(*names: str) -> Any:
 
 
 def placed(gang: Any, info: Any) -> Iterable[Any]:
-    return (
-        call("placeholder ask", "allocate"),
-        call("placeholder", "allocate"),
-        call("app", "run"),
-    )
+    return call("placeholder ask", "allocate"), call("placeholder", "allocate"), call("app", "run")
 
 
 def member_placed(ask: Any, info: Any) -> Iterable[Any]:

@@ -373,8 +373,7 @@ def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None
     members(world, 2, owned="set", restart_policy="Always")
     world.run(20)
     assert apps(world) == {"default:workers": "Held"}
-    sent = [each for each in world.sent if isinstance(each, si.ApplicationRequest)]
-    assert len(sent) < 8
+    assert len([each for each in world.sent if isinstance(each, si.ApplicationRequest)]) < 8
     assert world.group_conditions[-1][2].startswith("The application was rejected: not here")
     world.refuse_applications = False
     world.run(60)

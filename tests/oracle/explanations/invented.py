@@ -125,14 +125,8 @@ class _Inventor:
         key = f"r{self.serial:04}"
         self.asked.append((app, key))
         smaller = rng.random() < 0.3
-        resources = {n: v - (rng.randint(0, v - 1) if smaller else 0) for n, v in size.items()}
-        return {
-            "op": "ask",
-            "appID": app,
-            "keys": [key],
-            "resources": resources,
-            "taskGroup": group,
-        }
+        size = {n: v - (rng.randint(0, v - 1) if smaller else 0) for n, v in size.items()}
+        return {"op": "ask", "appID": app, "keys": [key], "resources": size, "taskGroup": group}
 
     # -- steps -----------------------------------------------------------------------------------------
 

@@ -117,8 +117,7 @@ async def rounds(rm: RM) -> None:
     """Answers of the server while the scheduler does nothing: its loop has had time for all else."""
     health = HealthStub(rm.channel)  # type: ignore[no-untyped-call]
     for _ in range(20):
-        answer = await health.Check(HealthCheckRequest())
-        assert answer.status == HealthCheckResponse.SERVING
+        assert (await health.Check(HealthCheckRequest())).status == HealthCheckResponse.SERVING
 
 
 async def test_windows_count_items_and_not_only_requests() -> None:

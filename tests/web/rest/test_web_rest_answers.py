@@ -100,8 +100,7 @@ async def test_2_14_names_are_decoded_after_the_path_was_taken_apart(remote: Cli
         ("node", "nodeID", "odd/node"),
         ("usage/user", "userName", "e.f@example.org"),
     ):
-        found = await remote.get(f"{OF}/{kind}/{quote(name, safe='')}")
-        assert found.json()[key] == name
+        assert (await remote.get(f"{OF}/{kind}/{quote(name, safe='')}")).json()[key] == name
     # queues are escaped twice by YuniKorn's clients, once by others
     for colon in (":", "%3A", "%253A"):
         queue = await remote.get(f"{OF}/queue/root.odd{colon}queue")

@@ -258,5 +258,4 @@ async def test_a_long_list_is_sent_while_it_is_read(
         page = await client.get("/ws/v1/partition/default/nodes?limit=1&offset=5")
         assert int(page.headers["content-length"]) > 0
         assert len(page.json()) == 1
-        missing = await client.get("/ws/v1/partition/none/nodes")
-        assert missing.status_code == 404
+        assert (await client.get("/ws/v1/partition/none/nodes")).status_code == 404
