@@ -81,7 +81,7 @@ def news(heard: list[str]) -> list[str]:
 def reported(key: str, app: str = "g", **said: Any) -> Allocation:
     """An allocation that runs, as a resource manager reports it: its quantities, and other fields."""
     own = {n: said.pop(n) for n in [*said] if n in Allocation.DESCRIPTOR.fields_by_name}
-    fields = {"UUID": f"{key}-0", **fields}
+    own = {"UUID": f"{key}-0", **own}
     return Allocation(allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **own)
 
 
