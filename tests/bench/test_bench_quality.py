@@ -44,9 +44,7 @@ def test_a_table_can_be_markdown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_has_the_figures_of_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:
-    main(
-        ["--days", "1", "--json", "--policy", "packing", "--property", "gang.admission=incremental"]
-    )
+    main("--days 1 --json --policy packing --property gang.admission=incremental".split())
     packing, given = json.loads(capsys.readouterr().out)
     assert [packing["policy"], given["policy"]] == ["packing", "packing, given"]
     figures = (

@@ -129,10 +129,8 @@ class World:
             event = arg.event and arg.event.name
             said.append((event, states, path, arg.args, arg.kwargs, copy.deepcopy(about)))
             said.append((arg.model.name, repr(arg.error), arg.result, arg.machine is self.machine))
-        handled = type(sys.exception())
-        self.story.append(
-            (model.name, what, self.states(model), self.scope(), said, kwargs, handled)
-        )
+        error = type(sys.exception())
+        self.story.append((model.name, what, self.states(model), self.scope(), said, kwargs, error))
 
     def states(self, model: Any) -> Any:
         return [repr(getattr(model, attribute, None)) for attribute in ATTRIBUTES]

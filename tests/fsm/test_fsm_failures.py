@@ -65,12 +65,7 @@ FRAGILE = {
 
 def build(line: Any, stock: bool = False) -> Lifecycle:
     return Lifecycle(
-        "fragile",
-        initial="A",
-        final=("B",),
-        lasts={"A": unbounded("go")},
-        rows=(line,),
-        stock=stock,
+        "fragile", initial="A", final=("B",), lasts={"A": unbounded("go")}, rows=[line], stock=stock
     )
 
 

@@ -1,11 +1,11 @@
 """Which node: rules of 5.7 as scenarios, the parts that keep the order, the table of shapes, the default."""
 
-import functools
 import logging
-import operator
 import random
 from fractions import Fraction
+from functools import reduce
 from itertools import product
+from operator import or_
 from typing import Any
 
 import pytest
@@ -285,9 +285,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
             child.touch()
         offered = [child.demand for child in children]
         most = max(most, len([bits for bits in offered if bits]))
-        assert (
-            root.demand_below == root.above.demand_below == functools.reduce(operator.or_, offered)
-        )
+        assert root.demand_below == root.above.demand_below == reduce(or_, offered)
         for able in range(1, 8):
             waiting = [child for child in children if child.demand & able]
             assert root.best(able) is min(waiting, key=lambda child: child.key, default=None)

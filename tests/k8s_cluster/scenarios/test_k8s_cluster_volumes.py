@@ -311,13 +311,11 @@ def test_k138_the_volume_that_kube_scheduler_takes(cluster: Cluster, stock_sched
         for side in ("ours", "stock"):
             name = f"{side}-{number}"
             cluster.admin.create(storage_class(name))
-            for index, size_of_it, nodes, spec, aside in volumes:
+            for index, of_it, nodes, spec, aside in volumes:
                 more = dict(spec)
                 if aside:
                     more["claimRef"] = {"namespace": cluster.namespace, "name": name}
-                cluster.admin.create(
-                    volume(f"{name}-{index}", name, *nodes, size=size_of_it, **more)
-                )
+                cluster.admin.create(volume(f"{name}-{index}", name, *nodes, size=of_it, **more))
             cluster.create(claim(name, name, size, **wanted))
 
     def known(present: list[Object]) -> bool:

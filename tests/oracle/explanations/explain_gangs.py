@@ -11,9 +11,7 @@ from tests.oracle.view import View
 
 def one_replacement_in_flight(view: View) -> None:
     """X28: what a replacement in flight means when the placeholder timer fires in Accepted."""
-    dying = {
-        li[1] for _, li in view.theirs if li[0] == "state" and li[2] in ("Resuming", "Failing")
-    }
+    dying = {s[1] for _, s in view.theirs if s[0] == "state" and s[2] in ("Resuming", "Failing")}
     parked = {named: ask for named, ask in view.facts.asks.items() if ask.parked}
     flying = view.facts.replaced | parked.keys()
     view.memory.flying |= {n: (a.planned_on, a.size) for n, a in parked.items() if n[0] in dying}
