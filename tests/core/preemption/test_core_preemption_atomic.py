@@ -100,7 +100,11 @@ def test_g3_nobody_goes_if_the_victims_would_not_be_enough() -> None:
 @pytest.mark.parametrize(
     ("second", "config", "why"),
     [
-        ({"others": False}, ATOMIC, "preemption policy of a member does not let it preempt others"),
+        (
+            {"others": False},
+            ATOMIC,
+            "the preemption policy of a member does not let it preempt others",
+        ),
         # victims have no higher priority than any member
         ({"priority": -1}, ATOMIC, ""),
         # a fence keeps victims outside
