@@ -194,7 +194,7 @@ def _module(path: Path) -> Module:
             messages.append((node.lineno, "".join(parts)))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             messages.append((node.lineno, node.value))
-        elif not (isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])):
+        elif not (isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"):
             waiting.extend(ast.iter_child_nodes(node))
     return Module(" \n".join(comments), messages)
 
