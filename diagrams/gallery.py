@@ -13,7 +13,7 @@ from quadriga.diagrams.state import FORMATS, render
 from quadriga.diagrams.wording import readable
 from quadriga.fsm import Lifecycle
 
-GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg")
+GALLERY_FORMATS = ("md", "svg")
 
 
 def write_gallery(
@@ -44,11 +44,12 @@ def write_gallery(
 
 
 def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLERY_FORMATS) -> str:
-    """A Markdown page that shows the images and links to the other files."""
+    """A Markdown page that shows the pictures and links to the other files."""
     lines = [
         "# Lifecycles",
         "",
-        "Drawn from the tables; do not edit. `quadriga draw --all docs/gallery` writes this folder again.",
+        "Drawn from the tables; do not edit. `quadriga draw --all docs/gallery` writes this folder again, "
+        "`quadriga draw NAME --format FORMAT` another format.",
         "",
         "A box is a state with the time it may last and, below the line, the triggers that are "
         "legal there and change nothing. A double border marks a final state. An arrow reads "
@@ -61,6 +62,6 @@ def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLE
         picture = next((f for f in ("svg", "png") if f in formats), None)
         if picture:
             lines += [f"![states of {readable(name)}]({name}{FORMATS[picture]})", ""]
-        links = [f"[{format}]({name}{FORMATS[format]})" for format in formats]
-        lines.append(", ".join(links))
+        others = [format for format in formats if format != picture]
+        lines.append(", ".join(f"[{format}]({name}{FORMATS[format]})" for format in others))
     return "\n".join(lines) + "\n"
