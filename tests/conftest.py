@@ -1,5 +1,6 @@
 """What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted, the command."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Generator
@@ -41,9 +42,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--one-case",
-        action="store_true",
-        help="of each test with parameters, run the first case only",
+        "--one-case", action="store_true", help="of each test with parameters, the first case only"
     )
 
 
@@ -102,11 +101,7 @@ def pytest_sessionfinish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--one-case"):
         kept: dict[str, pytest.Item] = {}
-        further = [
-            item
-            for item in items
-            if kept.setdefault(item.nodeid.partition("[")[0], item) is not item
-        ]
+        further = [i for i in items if kept.setdefault(i.nodeid.partition("[")[0], i) is not i]
         config.hook.pytest_deselected(items=further)
         items[:] = kept.values()
     inside = [item for item in items if item.get_closest_marker("interpreted")]
@@ -133,6 +128,17 @@ def shared() -> Path:
 def order(request: pytest.FixtureRequest) -> str:
     """Both message orders of X8."""
     return str(request.param)
+
+
+@pytest.fixture
+def no_bugs(caplog: pytest.LogCaptureFixture) -> Generator[None, None, None]:
+    """Nothing may be logged as our mistake."""
+    caplog.set_level(logging.WARNING)
+    yield
+    records = caplog.get_records("call")
+    found = [r.getMessage() for r in records if r.levelno >= logging.ERROR or r.exc_info]
+    # gRPC's own, when the loop of an earlier test is gone
+    assert not [text for text in found if "PollerCompletionQueue" not in text]
 
 
 class Done(NamedTuple):

@@ -23,12 +23,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         self.missing = [m.resources for m in self.job.members for _ in range(m.count)]
-        self.missing.sort(key=lambda r: sorted_needs(r), reverse=True)
-
-
-def sorted_needs(resources: Resources) -> tuple[int, int]:
-    """The watched resource first."""
-    return resources.get(VCORE, 0), resources.get("memory", 0)
+        self.missing.sort(key=lambda r: (r.get(VCORE, 0), r.get("memory", 0)), reverse=True)
 
 
 class Twin:
@@ -79,8 +74,7 @@ class Twin:
         used: Resources = {}
         for entry in self.holders():
             if entry.job.queue == queue:
-                pods = [size for _, size in entry.held] + (entry.missing if promised else [])
-                for size in pods:
+                for size in [size for _, size in entry.held] + (entry.missing if promised else []):
                     for name, amount in size.items():
                         used[name] = used.get(name, 0) + amount
         return used
@@ -88,10 +82,7 @@ class Twin:
     def within_limit(self, entry: Entry) -> bool:
         queue = next(q for q in self.workload.queues if q.name == entry.job.queue)
         used, total = self.used(queue.name, promised=True), entry.job.total()
-        return all(
-            used.get(name, 0) + total.get(name, 0) <= most
-            for name, most in (queue.max or {}).items()
-        )
+        return all(used.get(n, 0) + total.get(n, 0) <= m for n, m in (queue.max or {}).items())
 
     def share(self, entry: Entry) -> float:
         queue = next(q for q in self.workload.queues if q.name == entry.job.queue)
@@ -209,8 +200,7 @@ class Twin:
 
     def plan(self, head: Entry) -> tuple[int, list[Resources]]:
         """The head's start, if all ends as expected, and what is free then beside it."""
-        ends = sorted({max(entry.expected_end, self.now) for _, entry in self.running})
-        for end in ends:
+        for end in sorted({max(entry.expected_end, self.now) for _, entry in self.running}):
             room = self.free()
             for _, entry in self.running:
                 if max(entry.expected_end, self.now) <= end:

@@ -34,8 +34,6 @@ def test_the_page_names_the_versions_that_are_installed_for_it() -> None:
         (REPOSITORY / "tox.ini").read_text(encoding="utf-8").partition("[testenv:comparison]")[2]
     )
     wanted = environment.partition("commands")[0]
-    pinned = [
-        line.strip().lower().replace("==", " ") for line in wanted.splitlines() if "==" in line
-    ]
+    pinned = [e.strip().lower().replace("==", " ") for e in wanted.splitlines() if "==" in e]
     assert len(pinned) == 3
     assert [each for each in pinned if each not in page] == []

@@ -44,9 +44,7 @@ def test_a_table_can_be_markdown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_has_the_figures_of_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:
-    main(
-        ["--days", "1", "--json", "--policy", "packing", "--property", "gang.admission=incremental"]
-    )
+    main("--days 1 --json --policy packing --property gang.admission=incremental".split())
     packing, given = json.loads(capsys.readouterr().out)
     assert [packing["policy"], given["policy"]] == ["packing", "packing, given"]
     figures = (
@@ -82,9 +80,7 @@ def test_a_setting_that_does_not_exist_is_left_out(
     assert "half, given: left out: gang.admission: 'half' is none of" in err
 
 
-def test_policies_are_listed_and_misspelled_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_policies_are_listed_and_misspelled_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="no policy is named 'nobody'"):
         main(["--policy", "nobody"])
     with pytest.raises(SystemExit):

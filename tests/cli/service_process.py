@@ -73,11 +73,7 @@ class Service(Served):
     """One process, which tells systemd's socket when it is ready; ``prelude`` runs before the command."""
 
     def __init__(
-        self,
-        folder: Path,
-        *options: object,
-        prelude: str = "",
-        env: Mapping[str, str] | None = None,
+        self, folder: Path, *options: Any, prelude: str = "", env: Mapping[str, str] | None = None
     ) -> None:
         self.log_path = folder / "log"
         self._ports_file = folder / "ports.json"

@@ -13,9 +13,7 @@ from service_process import Service, until
 # -- start and end ---------------------------------------------------------------------------------
 
 
-def test_it_says_where_it_is_and_ends_despite_an_open_stream(
-    start: Callable[..., Service],
-) -> None:
+def test_it_says_where_it_is_and_ends_despite_an_open_stream(start: Callable[..., Service]) -> None:
     service = start()
     assert service.ask("/livez")[0] == service.ask("/readyz")[0] == 200
     http, grpc = service.ports["http"], service.ports["grpc"]
@@ -25,8 +23,7 @@ def test_it_says_where_it_is_and_ends_despite_an_open_stream(
         assert service.wait() == 0
     assert service.process.stdout is not None
     said = service.process.stdout.read().decode()
-    assert f"http://127.0.0.1:{http}/ui/" in said
-    assert f"127.0.0.1:{grpc} (plaintext)" in said
+    assert f"http://127.0.0.1:{http}/ui/" in said and f"127.0.0.1:{grpc} (plaintext)" in said
     assert "SIGTERM: stopping" in service.log
     assert service.log.rstrip().endswith("stopped")
 

@@ -56,8 +56,7 @@ def test_addresses() -> None:
 @pytest.mark.parametrize("option", ["--http", "--grpc"])
 def test_plaintext_beyond_loopback_is_refused_unless_one_insists(option: str, host: str) -> None:
     message = refused(option, f"{host}:0")
-    assert "plaintext" in message
-    assert "--insecure" in message
+    assert "plaintext" in message and "--insecure" in message
     assert understood(option, f"{host}:0", "--insecure").insecure
 
 

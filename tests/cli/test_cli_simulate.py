@@ -14,8 +14,7 @@ def test_a_trace_is_recognised_and_reported(quadriga: Any, trace: Path) -> None:
     done = quadriga("simulate", "--trace", trace, "--check")
     assert done.code == 0
     assert done.err == ""  # no progress in a pipe
-    assert "small: " in done.out
-    assert "completed" in done.out
+    assert "small: " in done.out and "completed" in done.out
     assert "Measured" in done.out
 
 
@@ -141,8 +140,7 @@ def test_a_story_cannot_steer_the_terminal(quadriga: Any, tmp_path: Path) -> Non
     assert done.code == 0
     assert "\x1b" not in done.out
     assert len(done.out.splitlines()) == 2
-    assert "1 d 01:01:01.500" in done.out
-    assert "stays" in done.out
+    assert "1 d 01:01:01.500" in done.out and "stays" in done.out
 
 
 @pytest.mark.parametrize(
@@ -180,8 +178,7 @@ def test_wrong_input_is_one_line_and_code_2(
         places[name].write_bytes(data)
     done = quadriga(*(argument.format(**places) for argument in arguments))
     assert (done.code, done.out) == (2, "")
-    last = done.err.splitlines()[-1]
-    assert last.startswith("quadriga")
+    assert done.err.splitlines()[-1].startswith("quadriga")
     assert "Traceback" not in done.err
     if not done.err.startswith("usage:"):
         assert len(done.err.splitlines()) == 1

@@ -43,9 +43,7 @@ def test_a_damaged_byte_costs_one_record_and_at_the_end_of_a_line_none(path: Pat
         assert read(path) == ([0, 1, 2, 3, 4, 5], [Gap(end, 1, 2, 3)])
 
 
-def test_a_block_of_zeros_costs_what_it_touches_and_both_ends_are_told_apart(
-    path: Path,
-) -> None:
+def test_a_block_of_zeros_costs_what_it_touches_and_both_ends_are_told_apart(path: Path) -> None:
     whole = path.read_bytes()
     first, *_, last = lines(path)
     start, stop = whole.index(b"step1"), whole.index(b"step3")

@@ -97,9 +97,7 @@ def test_stubs_of_own_table(quadriga: Any, tmp_path: Path, monkeypatch: pytest.M
     assert '    "Used",\n' in quadriga("lifecycles", "--stubs", "garden:YARD").out
     refused = quadriga("lifecycles", "--stubs", "garden:BED")
     assert (refused.code, refused.out) == (2, "")
-    assert (
-        "garden:BED has members of Bed, which is a type already: write Bed for State" in refused.err
-    )
+    assert "BED has members of Bed, which is a type already: write Bed for State" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -134,8 +134,7 @@ def test_nodes_replace_those_of_the_trace_and_queues_are_by_partition(
 ) -> None:
     run = ("simulate", "--trace", trace, "--nodes", "2x8vcore", "--nodes", "1x2vcore", "--json")
     workload = json.loads(quadriga(*run).out)["workload"]
-    assert workload["nodes"] == 3
-    assert workload["capacity"] == {"vcore": 18_000}
+    assert (workload["nodes"], workload["capacity"]) == (3, {"vcore": 18_000})
     jobs = ("simulate", "--trace", "jobs.txt", "--nodes", "2x16vcore", "--print-config")
     assert '- name: "main"' in quadriga(*jobs).out
     assert '- name: "normal"' in quadriga(*jobs, "--queue-by", "qos").out

@@ -414,8 +414,7 @@ def test_child_templates_are_inherited_by_parents() -> None:
 
 
 def test_a_template_on_a_leaf_is_a_warning() -> None:
-    text = "partitions: [{queues: [{name: a, childtemplate: {maxapplications: 1}}]}]"
-    configuration = load(text)
+    configuration = load("partitions: [{queues: [{name: a, childtemplate: {maxapplications: 1}}]}]")
     assert configuration.partitions[0].root.children[0].child_template is None
     assert [warning.path for warning in configuration.warnings] == [f"{R}.childtemplate"]
 

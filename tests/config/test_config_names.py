@@ -160,8 +160,7 @@ def test_another_name_gives_nobody_access(text: str) -> None:
 )
 def test_only_names_are_said_to_be_ignored(text: str, ignored: int) -> None:
     assert len(read_acl(text)[1]) == ignored
-    acl = parse_acl("ann,1x,,b!b staff,-")
-    assert acl == ACL(frozenset({"ann"}), frozenset({"staff"}))
+    assert parse_acl("ann,1x,,b!b staff,-") == ACL(frozenset({"ann"}), frozenset({"staff"}))
 
 
 @pytest.mark.parametrize("text", ["a b c", "a  b", " a b"])

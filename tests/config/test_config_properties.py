@@ -73,9 +73,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts]
-)
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, t in BAD.items() for text in t])
 def test_a_bad_value_keeps_the_default(name: str, text: str) -> None:
     properties, refused = parse_properties({name: text, "unknown": "x"})
     assert properties == Properties()
@@ -125,8 +123,7 @@ partitions:
     assert (root.properties.gang_wait_limit, Properties().gang_admission) == (None, "")
     warning, note = configuration.warnings
     assert note.path == "partitions[0].queues[0].properties.note"
-    assert warning.path == "partitions[0].queues[0].properties.gang.hold"
-    assert warning.line == 5
+    assert (warning.path, warning.line) == ("partitions[0].queues[0].properties.gang.hold", 5)
 
 
 # -- a property without effect is named, with the one that was meant ---------------------------------
@@ -214,10 +211,7 @@ MEMORY = ["1K", "1.5", "-1", "+1", "10m", "1ki", "", "G", "1 G i", "\u0661", "8E
 
 @pytest.mark.parametrize(
     ("resource", "text"),
-    [
-        *(("vcore", text) for text in VCORES),
-        *(("memory", text) for text in (*MEMORY, str(INT64_MAX + 1))),
-    ],
+    [*(("vcore", t) for t in VCORES), *(("memory", t) for t in (*MEMORY, str(INT64_MAX + 1)))],
 )
 def test_5_13_quantity_errors(resource: str, text: str) -> None:
     with pytest.raises(QuantityError):

@@ -194,9 +194,7 @@ SCALARS = st.one_of(
     st.text(ANY_CHARACTER, max_size=5),
 )
 TREES = st.recursive(
-    SCALARS,
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(KEYS, below, max_size=5),
-    max_leaves=15,
+    SCALARS, lambda b: st.lists(b, max_size=3) | st.dictionaries(KEYS, b, max_size=5), max_leaves=15
 )
 QUEUES = st.recursive(
     st.dictionaries(KEYS, SCALARS, max_size=4),

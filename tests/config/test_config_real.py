@@ -51,9 +51,7 @@ def cases() -> list[tuple[str, str, str]]:
     if not index.is_file():
         return []
     with index.open(newline="", encoding="utf-8") as rows:
-        return [
-            (row["file"], row["verdict"], row["error_contains"]) for row in csv.DictReader(rows)
-        ]
+        return [(r["file"], r["verdict"], r["error_contains"]) for r in csv.DictReader(rows)]
 
 
 def test_the_real_configurations_are_here() -> None:

@@ -80,13 +80,9 @@ def news(heard: list[str]) -> list[str]:
 
 def reported(key: str, app: str = "g", **said: Any) -> Allocation:
     """An allocation that runs, as a resource manager reports it: its quantities, and other fields."""
-    fields = {
-        name: said.pop(name) for name in [*said] if name in Allocation.DESCRIPTOR.fields_by_name
-    }
-    fields = {"UUID": f"{key}-0", **fields}
-    return Allocation(
-        allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **fields
-    )
+    own = {n: said.pop(n) for n in [*said] if n in Allocation.DESCRIPTOR.fields_by_name}
+    own = {"UUID": f"{key}-0", **own}
+    return Allocation(allocationKey=key, applicationID=app, resourcePerAlloc=resource(said), **own)
 
 
 def report(script: Script, *allocations: Allocation, **more: Any) -> list[str]:

@@ -41,12 +41,7 @@ STOPPED = (TerminationType.STOPPED_BY_RM, TerminationType.UNKNOWN_TERMINATION_TY
 KINDS = (*STOPPED, *BY_CORE)
 
 POLICIES = (None, (True, True), (True, False), (False, True), (False, False))
-CHANGES = (
-    NodeInfo.UPDATE,
-    NodeInfo.DRAIN_NODE,
-    NodeInfo.DRAIN_TO_SCHEDULABLE,
-    NodeInfo.DECOMISSION,
-)
+ACTS = (NodeInfo.UPDATE, NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE, NodeInfo.DECOMISSION)
 
 
 class Life(Watched):
@@ -397,7 +392,7 @@ class Life(Watched):
             case 3:
                 voice.release("nobody", "k-0", self.rng.choice(KINDS), partition=name)
             case 4:
-                voice.node("n0", self.rng.choice(CHANGES), vcore=1)
+                voice.node("n0", self.rng.choice(ACTS), vcore=1)
             case 5:
                 self._remove("nobody")
             case 6:

@@ -120,9 +120,7 @@ class Watched:
             )
             if len(place.voice.partitions) == 1 and app.state != application_fsm.NEW:
                 told = place.voice.states.get(name)
-                assert told == Dialect(partition.rm.dialect).state(app.state), (
-                    f"{name}: told {told}"
-                )
+                assert told == Dialect(partition.rm.dialect).state(app.state), f"{name} told {told}"
         assert {app.state for app in partition.ended} <= application_fsm.ENDED
         plans = (
             ("nodes", [partition.node_index.planned]),

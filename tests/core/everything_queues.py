@@ -86,9 +86,7 @@ def _queue(
         if rng.random() < 0.3:
             queue["childtemplate"] = _template(rng, most)
         names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
-        below = [
-            _queue(rng, each, depth - 1, above, most, ceilings, keen=keen) for each in sorted(names)
-        ]
+        below = [_queue(rng, e, depth - 1, above, most, ceilings, keen=keen) for e in sorted(names)]
         queue["queues"] = below
         guaranteed = {each: value * len(below) for each, value in guaranteed.items()}
     if not is_root:

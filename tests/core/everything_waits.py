@@ -202,9 +202,7 @@ def _takes(node: Node, ask: Ask, others: Iterable[Ask] | None = None) -> bool:
 def _ends_before(asks: Iterable[Ask], start: int) -> bool:
     """Whether all are expected to end before a planned start if they begin now, by what was expected of them
     when they arrived (Q9, Q11)."""
-    return all(
-        0 < ask.kind.requires.runtime <= start - ask.app.partition.node_index.now for ask in asks
-    )
+    return all(0 < a.kind.requires.runtime <= start - a.app.partition.node_index.now for a in asks)
 
 
 # -- limits of users and groups --------------------------------------------------------------------
@@ -289,9 +287,7 @@ def use_of(
             belongs = _belongs_to(account)
             key = (queue.path, account.kind, account.name)
             if limit.applications:
-                counted = sum(
-                    each.counted and each not in back and belongs(each) for each in _below(queue)
-                )
+                counted = sum(e.counted and e not in back and belongs(e) for e in _below(queue))
                 found[*key, "applications"] = (counted, limit.applications)
             if limit.resources:
                 held = _held(queue, belongs)

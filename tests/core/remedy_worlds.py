@@ -261,8 +261,7 @@ def _starts(world: World, texts: tuple[str, ...], app_id: str, key: str) -> bool
 def claims_of(world: World) -> list[tuple[str, str, str, tuple[str, ...], bool]]:
     """Every claim: what kind, which ask, its texts, and whether it is true."""
     found = []
-    partition = world.script.scheduler.partition("default")
-    for app in list(partition.applications.values()):
+    for app in list(world.script.scheduler.partition("default").applications.values()):
         for key, ask in list(app.asks.items()):
             told = world.script.scheduler.explain(app.app_id, key)
             kind = "gang" if ask.placeholder else "single"
@@ -272,9 +271,7 @@ def claims_of(world: World) -> list[tuple[str, str, str, tuple[str, ...], bool]]
                 claims.append(changes)
             if told.verdict.endswith("it gets its place in the next round."):
                 claims.append(())
-            denied = [
-                each for each in told.reasons if each.startswith("no single change is enough")
-            ]
+            denied = [e for e in told.reasons if e.startswith("no single change is enough")]
             for text in changes if denied else ():
                 started = _starts(world, (text,), app.app_id, key)
                 found.append((f"{kind} not alone", app.app_id, key, (text,), not started))

@@ -125,11 +125,7 @@ def flaws(value: Any, kind: str, path: str = "") -> list[str]:
     if kind.startswith("["):
         if not isinstance(value, list):
             return [f"{path} is {value!r} and not a list"]
-        return [
-            flaw
-            for at, each in enumerate(value)
-            for flaw in flaws(each, kind[1:-1], f"{path}[{at}]")
-        ]
+        return [a for at, e in enumerate(value) for a in flaws(e, kind[1:-1], f"{path}[{at}]")]
     if kind in _SCALARS:
         return [] if _SCALARS[kind](value) else [f"{path} is {value!r} and not {kind}"]
     if not isinstance(value, dict):

@@ -138,9 +138,7 @@ def test_rows_with_the_same_effects_share_a_line_of_their_arrow(format: str, ind
     counts = {"application": {"rows": []}}
     counted = render(APPLICATION, format, coverage=counts)
     assert isinstance(counted, str)
-    (arrow,) = (
-        line for line in counted.splitlines() if "Waiting -" in line and "-> Running" in line
-    )
+    (arrow,) = (e for e in counted.splitlines() if "Waiting -" in e and "-> Running" in e)
     assert arrow.count("0×") == 2
 
 
@@ -213,17 +211,13 @@ def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(any_lifecycle: Life
     assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
 
 
-def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(
-    awkward: Lifecycle,
-) -> None:
+def test_awkward_names_are_beside_ids_in_scxml_and_entities_elsewhere(awkward: Lifecycle) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))
     states = [e for e in root if e.tag != f"{SCXML}datamodel"]
     names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}
     assert sorted(map(str, names.values())) == sorted(awkward.states)
-    targets = {t.get("target") for t in root.iter(f"{SCXML}transition")}
-    assert targets - {None} <= set(names)
-    delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
-    assert delays == ["1500ms"]
+    assert {t.get("target") for t in root.iter(f"{SCXML}transition")} - {None} <= set(names)
+    assert [send.get("delay") for send in root.iter(f"{SCXML}send")] == ["1500ms"]
     assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")
     assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
 

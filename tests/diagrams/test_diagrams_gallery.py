@@ -11,14 +11,7 @@ import pytest
 
 from quadriga.cli.catalogue import gallery_lifecycles
 from quadriga.cli.main import main as quadriga
-from quadriga.diagrams import (
-    FORMATS,
-    GALLERY_FORMATS,
-    IMAGES,
-    DiagramError,
-    render,
-    write_gallery,
-)
+from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, render, write_gallery
 from quadriga.diagrams.gallery import gallery_page
 from quadriga.fsm import LIFECYCLES, NODE
 from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
@@ -34,8 +27,7 @@ def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
     for path in write_gallery(tmp_path, ["md"], SHOWN):
         if path.name != "README.md":  # it shows the pictures too
             assert (GALLERY / path.name).read_bytes() == path.read_bytes(), f"{path.name}: {STALE}"
-    page = (GALLERY / "README.md").read_text(encoding="utf-8")
-    assert page == gallery_page(SHOWN), STALE
+    assert (GALLERY / "README.md").read_text(encoding="utf-8") == gallery_page(SHOWN), STALE
 
 
 @pytest.mark.parametrize("format", sorted({*FORMATS} - {*GALLERY_FORMATS, *IMAGES}))

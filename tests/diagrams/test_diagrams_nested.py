@@ -188,8 +188,7 @@ def edges(text: str | bytes) -> set[str]:
 
 def test_dot_has_clusters_and_arrows_end_at_their_borders() -> None:
     text = render(FAN, "dot")
-    assert "graph [compound=true " in text
-    assert "  subgraph cluster_On {\n" in text
+    assert "graph [compound=true " in text and "  subgraph cluster_On {\n" in text
     assert edges(text) == {
         "start -> Off",
         "start_On -> On_Slow",
@@ -209,8 +208,7 @@ def test_dot_has_clusters_and_arrows_end_at_their_borders() -> None:
 def test_pictures_show_all_names(needs_dot: None, words: Callable[[bytes | str], set[str]]) -> None:
     shown = words(render(FAN, "svg"))
     assert shown >= {"Off", "On", "Slow", "Fast", "Gone", "H", "H*", "60 s then stop", "stop"}
-    assert "reset → On" in shown
-    assert "hurry → On Fast" in shown
+    assert "reset → On" in shown and "hurry → On Fast" in shown
 
 
 def test_a_composite_is_one_of_the_sources_of_a_joined_row() -> None:
@@ -218,9 +216,7 @@ def test_a_composite_is_one_of_the_sources_of_a_joined_row() -> None:
         "joined",
         initial="A",
         final=("End",),
-        lasts={
-            state: unbounded("end" if state == "On" else "on") for state in ("A", "B", "C", "On")
-        },
+        lasts={s: unbounded("end" if s == "On" else "on") for s in ("A", "B", "C", "On")},
         rows=(
             row("on", "A", "B"),
             row("on", "B", "C"),
@@ -264,8 +260,7 @@ def test_a_row_of_a_composite_is_covered_if_it_was_taken_from_every_state_inside
     text = str(render(FAN, "mermaid", coverage=some))
     assert "On --> Off : (2×, 1 of 2) stop" in text
     assert "Off --> On : (2×, 1 of 2) resume<br/>(history)" in text
-    assert "On --> Gone : (4×, 2 of 2) sell" in text
-    assert "Off --> Gone : (2×) sell" in text
+    assert "On --> Gone : (4×, 2 of 2) sell" in text and "Off --> Gone : (2×) sell" in text
     drawn = str(render(FAN, "dot", coverage=some))
     assert re.search(r'ltail=cluster_On color="#c62828" style=dashed label=.*stop', drawn)
     assert re.search(r'ltail=cluster_On color="#1a7f37" penwidth=1.6 label=.*sell', drawn)
@@ -278,7 +273,6 @@ def test_a_path_marks_the_composites_that_the_entity_was_in() -> None:
         (4 * SECOND, "stop", "On_Fast", "Off"),
     ]
     gone = str(render_path(FAN, steps, 5 * SECOND, "mermaid", born=0))
-    assert "class On,On_Slow,On_Fast walked" in gone
-    assert "On --> Off : (3) stop" in gone
+    assert "class On,On_Slow,On_Fast walked" in gone and "On --> Off : (3) stop" in gone
     inside = str(render_path(FAN, steps[:2], 5 * SECOND, "mermaid", born=0))
     assert "class On,On_Fast current" in inside

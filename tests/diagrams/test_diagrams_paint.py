@@ -17,8 +17,7 @@ GREEN, RED = "#1a7f37", "#c62828"
 def coverage(lifecycle: Lifecycle, **counts: int) -> dict[str, Any]:
     names = ("line", "trigger", "source", "target")
     rows = [
-        {name: getattr(row, name) for name in names}
-        | {"guard": None, "count": counts.get(row.trigger, 0)}
+        {n: getattr(row, n) for n in names} | {"guard": None, "count": counts.get(row.trigger, 0)}
         for row in lifecycle.rows
     ]
     return {lifecycle.name: {"rows": rows}}
@@ -36,10 +35,8 @@ def test_taken_rows_are_green_with_their_count_and_others_red_and_dashed() -> No
     drawn = render(ASK, "dot", coverage=coverage(ASK, submit=12))
     (submit,) = lines(drawn, "Initial -> Pending")
     (reject,) = lines(drawn, "Initial -> Rejected")
-    assert f'color="{GREEN}"' in submit
-    assert "(12×)" in submit
-    assert f'color="{RED}" style=dashed' in reject
-    assert "(0×)" in reject
+    assert f'color="{GREEN}"' in submit and "(12×)" in submit
+    assert f'color="{RED}" style=dashed' in reject and "(0×)" in reject
     drawn = render(ASK, "dot", coverage={"ask": {"rows": []}})
     assert isinstance(drawn, str)
     assert GREEN not in drawn
@@ -124,10 +121,8 @@ def test_a_path_shows_times_order_and_the_current_state() -> None:
     (waiting,) = lines(drawn, "Waiting [")
     (killed,) = lines(drawn, "Killed [")
     assert "<B>2 s</B>" in new
-    assert "<B>30 s</B>" in accepted
-    assert "ask <B>(2)</B>" in accepted
-    assert "<B>17 s, 2 times</B>" in waiting
-    assert "penwidth=3" in waiting
+    assert "<B>30 s</B>" in accepted and "ask <B>(2)</B>" in accepted
+    assert "<B>17 s, 2 times</B>" in waiting and "penwidth=3" in waiting
     assert "<B>Killed</B></FONT>" in killed
     (wait,) = lines(drawn, "Running -> Waiting")
     assert "wait <B>(4, 6)</B>" in wait
@@ -135,11 +130,9 @@ def test_a_path_shows_times_order_and_the_current_state() -> None:
 
 def test_a_path_without_a_birth_and_one_without_steps() -> None:
     (new,) = lines(render_path(APPLICATION, LIFE, NOW, "dot"), "New [")
-    assert "penwidth" not in new
-    assert "12 <B>" not in new
+    assert "penwidth" not in new and "12 <B>" not in new
     (new,) = lines(render_path(APPLICATION, [], 3 * SECOND, "dot", born=0), "New [")
-    assert "penwidth=3" in new
-    assert "<B>3 s</B>" in new
+    assert "penwidth=3" in new and "<B>3 s</B>" in new
 
 
 # fmt: off

@@ -129,10 +129,8 @@ class World:
             event = arg.event and arg.event.name
             said.append((event, states, path, arg.args, arg.kwargs, copy.deepcopy(about)))
             said.append((arg.model.name, repr(arg.error), arg.result, arg.machine is self.machine))
-        handled = type(sys.exception())
-        self.story.append(
-            (model.name, what, self.states(model), self.scope(), said, kwargs, handled)
-        )
+        error = type(sys.exception())
+        self.story.append((model.name, what, self.states(model), self.scope(), said, kwargs, error))
 
     def states(self, model: Any) -> Any:
         return [repr(getattr(model, attribute, None)) for attribute in ATTRIBUTES]
@@ -293,8 +291,7 @@ def compare(stock: World, fast: World, sequence: list[tuple[Any, ...]]) -> None:
     try:
         for number, act in enumerate(sequence):
             expected, printed = stock.do(copy.deepcopy(act)), handler.taken()  # lists of its own
-            got = fast.do(copy.deepcopy(act))
-            assert got == expected, (number, act)
+            assert fast.do(copy.deepcopy(act)) == expected, (number, act)
             assert handler.taken() == printed, (number, act)
             assert fast.story == stock.story, (number, act)
             if len(stock.story) > 400:  # callbacks that grow have grown enough

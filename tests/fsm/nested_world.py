@@ -187,10 +187,8 @@ class World(fsm_worlds.World):
             self.machine.state_cls.separator = separator
 
     def nest(self, name: str) -> None:
-        other = type(self.machine)(
-            None, states=["i", "j"], initial="i", transitions=[["go", "i", "j"]]
-        )
-        self.machine.add_state({"name": name, "children": other, "remap": {"j": "C"}})
+        made = type(self.machine)(None, states=[*"ij"], initial="i", transitions=[["go", "i", "j"]])
+        self.machine.add_state({"name": name, "children": made, "remap": {"j": "C"}})
 
     def renew(self) -> None:
         """Goes on with a copy of the machine, which has copies of its models too."""

@@ -125,8 +125,7 @@ def test_a_machine_of_the_library_delivers_them_too_and_a_row_keeps_what_is_writ
         ({"on_exit": {"Gone": says("arm")}}, "on_exit: no row leaves Gone"),
         (
             {"on_exit": {"Live": ("arm",)}},
-            "row 1: Live --renew--> Live: emitter 'arm' is not callable "
-            "(names would fail only when fired)",
+            "row 1: Live --renew--> Live: emitter 'arm' is not callable (names would fail only when fired)",
         ),
     ],
 )

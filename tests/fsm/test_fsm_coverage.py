@@ -136,9 +136,7 @@ def test_the_asynchronous_answers_of_guards_and_emitters_are_awaited() -> None:
     coverage.add(table)
     door, locked = Door(), Door(heavy=True)
     delivered: list[Any] = []
-    machine = table.make_machine(
-        door, AsyncMachine, deliver=lambda model, effects: delivered.extend(effects)
-    )
+    machine = table.make_machine(door, AsyncMachine, deliver=lambda m, e: delivered.extend(e))
     machine.add_model(locked)
     drive(locked, "open")
     drive(door, "open")

@@ -111,8 +111,7 @@ def test_the_result_of_an_extension_is_checked_and_only_what_is_there_is_replace
     with pytest.raises(DefinitionError) as error:
         ORDER.replace(row("cancle", "Open", "Cancelled"))
     assert str(error.value) == (
-        "order: there is no row 'cancle' from Open to replace; did you mean 'cancel'?; "
-        "extend() adds rows"
+        "order: there is no row 'cancle' from Open to replace; did you mean 'cancel'?; extend() adds rows"
     )
 
 

@@ -74,17 +74,14 @@ def test_tests_pass_with_the_coverage_and_pictures(programs: Path, pages: dict[s
 
 
 def test_the_first_block_has_ten_lines_and_each_page_leads_on(pages: dict[str, str]) -> None:
-    first = blocks(pages["first-lifecycle"], "python")[0]
-    assert len(first.splitlines()) <= 10
+    assert len(blocks(pages["first-lifecycle"], "python")[0].splitlines()) <= 10
     order = [*PAGES, "first-gang"]
     assert sorted(pages) == sorted([*order, "fsm"])
     for page, following in pairwise(order):
         assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
 
 
-def test_public_names_are_explained_and_samples_of_a_known_kind(
-    pages: dict[str, str],
-) -> None:
+def test_public_names_are_explained_and_samples_of_a_known_kind(pages: dict[str, str]) -> None:
     assert [name for name in fsm.__all__ if not re.search(rf"\b{name}\b", pages["fsm"])] == []
     fences = re.findall(r"^```(\w*)$", pages["fsm"], re.MULTILINE)
     assert set(fences[::2]) <= {"python", "console", "ini", "json", ""}

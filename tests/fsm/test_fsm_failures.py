@@ -65,12 +65,7 @@ FRAGILE = {
 
 def build(line: Any, stock: bool = False) -> Lifecycle:
     return Lifecycle(
-        "fragile",
-        initial="A",
-        final=("B",),
-        lasts={"A": unbounded("go")},
-        rows=(line,),
-        stock=stock,
+        "fragile", initial="A", final=("B",), lasts={"A": unbounded("go")}, rows=[line], stock=stock
     )
 
 
@@ -154,9 +149,7 @@ def test_emitters_without_effects_are_named(made: Any, told: str, fire: Callable
 
     it: Any = SimpleNamespace(key="it-1", state="A")
     for emitters in (confirm, (fine, confirm)):
-        with pytest.raises(
-            TypeError, match=rf"^confirm returned {re.escape(told)}.*, \(\) for none"
-        ):
+        with pytest.raises(TypeError, match=rf"^confirm returned {re.escape(told)}.*\(\) for none"):
             fire(row("go", "A", "B", emit=emitters), it)
         assert it.state == "A"
 

@@ -244,9 +244,7 @@ def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
     rows = report["door"]["rows"]
     ends = {"trigger": "open", "source": "Closed", "target": None}
     assert rows[0] == {"line": 0, **ends, "guard": "is_heavy", "count": 1}
-    assert [(each["line"], each["count"]) for each in rows] == [
-        *((0, 1), (1, 2), (2, 1), (3, 0), (3, 0))
-    ]
+    assert [(e["line"], e["count"]) for e in rows] == [*((0, 1), (1, 2), (2, 1), (3, 0), (3, 0))]
     assert sum(each["count"] for each in report["node"]["rows"]) == 1
     assert report["door"]["guards"] == [
         {"line": 0, "source": "Closed", "guard": "is_heavy", "true": 1, "false": 2}
@@ -316,8 +314,7 @@ def test_coverage_counts_a_model_of_the_shared_machine_and_nothing_is_all(twin: 
     model.reject()
     coverage.stop()
     assert coverage.count("node", node.rows[2]) == 1
-    assert Coverage().percent == 100
-    assert Coverage().guards_percent == 100
+    assert (Coverage().percent, Coverage().guards_percent) == (100, 100)
 
 
 def test_observers_do_not_disturb_each_other_and_the_fast_way_comes_back(twin: Any) -> None:

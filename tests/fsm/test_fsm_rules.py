@@ -4,20 +4,9 @@ from typing import Any
 
 import pytest
 
-from quadriga.fsm import (
-    APPLICATION,
-    Lifecycle,
-    Unbounded,
-    Within,
-    reachable,
-)
+from quadriga.fsm import APPLICATION, Lifecycle, Unbounded, Within, reachable
 from quadriga.fsm.lifecycles import application as application_fsm
-from quadriga.fsm.lifecycles.effects import (
-    Fire,
-    StartedRunning,
-    StoppedRunning,
-    Update,
-)
+from quadriga.fsm.lifecycles.effects import Fire, StartedRunning, StoppedRunning, Update
 
 
 def of_kind(caused: tuple[Any, ...], kind: type) -> list[Any]:

@@ -267,9 +267,7 @@ def test_many_entities_against_a_plain_search() -> None:
             if call.state in CALL.timed:
                 started += 1
                 deadlines[call.key] = (now + CALL.timed[call.state].ns, started)
-        expected = sorted(
-            (when, order, key) for key, (when, order) in deadlines.items() if when <= now
-        )
+        expected = sorted((w, order, key) for key, (w, order) in deadlines.items() if w <= now)
         found = []
         for each in timers.due(now):
             found.append((each.when, each.key))

@@ -211,9 +211,7 @@ PODS = [
     Case("k159_a_third_scheduler_is_left_alone", scheduler="volcano"),
     _claim("k159_a_third_scheduler_may_have_any_annotation", scheduler="volcano"),
     Case("k159_another_of_our_names_is_kept", scheduler="second", settings=TWO_NAMES, changed=OURS),
-    Case(
-        "k159_the_first_of_our_names_is_set", settings=TWO_NAMES, changed=_made(scheduler="first")
-    ),
+    Case("k159_the_first_of_our_names_is_it", settings=TWO_NAMES, changed=_made(scheduler="first")),
     *(
         Case(f"k207_{name}_are_the_default_schedulers", spec=spec, scheduler=scheduler)
         for name, spec in UNSUPPORTED.items()
@@ -228,18 +226,14 @@ PODS = [
     Case("k159_the_schedulers_own_label_elsewhere", labels={"app": "yunikorn"}, changed=_made()),
     Case("k159_another_app", labels={"app": "web"}, changed=_made()),
     _claim(
-        "k159_the_schedulers_own_label_claims_no_user",
-        labels={"app": "yunikorn"},
-        denied="user alice",
+        "k159_the_schedulers_label_claims_no_user", labels={"app": "yunikorn"}, denied="user alice"
     ),
     Case("k159_the_schedulers_own_namespace", namespace="quadriga"),
     _claim(
         "k159_a_bypassed_namespace_is_left_alone_before_users_are_checked", namespace="kube-system"
     ),
     # namespaces
-    Case(
-        "k160_process_matches_one", settings={"process_namespaces": ("^x$", "ea")}, changed=_made()
-    ),
+    Case("k160_process_matches_1", settings={"process_namespaces": ("^x$", "ea")}, changed=_made()),
     Case("k160_process_matches_none", settings={"process_namespaces": ("^x$",)}),
     Case(
         "k160_bypass_wins",
@@ -258,12 +252,8 @@ PODS = [
         namespace_annotations={ENABLE: "false"},
     ),
     Case("k160_annotation_that_is_neither", namespace_annotations={ENABLE: "no"}, changed=_made()),
-    Case(
-        "k160_not_labelled", settings={"no_label_namespaces": ("^team$",)}, changed=ONLY_SCHEDULED
-    ),
-    Case(
-        "k160_label_patterns", settings={"label_namespaces": ("^other$",)}, changed=ONLY_SCHEDULED
-    ),
+    Case("k160_unlabelled", settings={"no_label_namespaces": ("^team$",)}, changed=ONLY_SCHEDULED),
+    Case("k160_label_pattern", settings={"label_namespaces": ("^other$",)}, changed=ONLY_SCHEDULED),
     Case(
         "k160_label_annotation_true",
         settings={"no_label_namespaces": ("team",)},
@@ -325,15 +315,11 @@ PODS = [
     ),
     _claim("k162_an_external_user", settings={"external_users": ("^al",)}, changed=KEPT),
     _claim("k162_an_external_group", settings={"external_groups": ("^x", "^dev$")}, changed=KEPT),
-    _claim(
-        "k162_other_external_groups", settings={"external_groups": ("^ops$",)}, denied="user alice"
-    ),
+    _claim("k162_other_ext_groups", settings={"external_groups": ("^ops$",)}, denied="user alice"),
     _claim("k162_no_groups", groups=(), settings={"external_groups": (".*",)}, denied="user alice"),
     _claim("k162_allowed_but_no_json", "bob", user=CONTROLLER, denied=UNREADABLE),
     _claim("k208_allowed_but_a_wrong_escape", '{"user":"\\q"}', user=CONTROLLER, denied=UNREADABLE),
-    _claim(
-        "k208_allowed_but_a_bare_newline", '{"user":"a\nb"}', user=CONTROLLER, denied=UNREADABLE
-    ),
+    _claim("k208_allowed_but_bare_newline", '{"user":"a\nb"}', user=CONTROLLER, denied=UNREADABLE),
     _claim(
         "k208_allowed_but_a_further_field",
         '{"user":"bob","uid":"1"}',

@@ -109,8 +109,7 @@ def _apply(
     context["namespaceObject"] = namespace
     variables = context["variables"] = celtypes.MapType()
     for each in spec["variables"]:
-        value = evaluate(each["expression"], context)
-        variables[celtypes.StringType(each["name"])] = value
+        variables[celtypes.StringType(each["name"])] = evaluate(each["expression"], context)
     for each in spec.get("mutations", []):
         for operation in evaluate(each["jsonPatch"]["expression"], context):
             _patch(outcome.object, operation)

@@ -1,15 +1,7 @@
-"""Every coroutine among these tests runs on a loop of its own; a world has one node of four cores."""
-
-from inspect import iscoroutinefunction
+"""What tests of the shim share: a world has one node of four cores."""
 
 import pytest
 from k8s_world import World, cluster
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pycollect_makeitem(name: str, obj: object) -> None:
-    if name.startswith("test") and iscoroutinefunction(obj):
-        pytest.mark.asyncio(obj)
 
 
 @pytest.fixture

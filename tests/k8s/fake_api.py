@@ -41,7 +41,7 @@ def event(kind: str, object: Json) -> bytes:
     return json.dumps({"type": kind, "object": object}).encode() + b"\n"
 
 
-def bookmark(version: int) -> bytes:
+def marked(version: int) -> bytes:
     return event("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
 
 

@@ -422,9 +422,7 @@ class World:
         self.sent.append(request)
         try:
             if isinstance(request, si.RegisterResourceManagerRequest):
-                callback = CoreCallback(
-                    self.cache, lambda heard: self.inputs.append(heard), lambda: ""
-                )
+                callback = CoreCallback(self.cache, lambda h: self.inputs.append(h), lambda: "")
                 answer = self.core.register_resource_manager(request, callback)
                 self.inputs.append(inputs.CoreAnswered(answer))
             elif isinstance(request, si.UpdateConfigurationRequest):
@@ -566,9 +564,7 @@ class World:
 
     def reasons(self, uid: str = "") -> list[str]:
         """Of the events, each named by its action too."""
-        return [
-            f"{each.reason}/{each.action}" for each in self.records if not uid or each.uid == uid
-        ]
+        return [f"{e.reason}/{e.action}" for e in self.records if not uid or e.uid == uid]
 
     def app_state(self, app_id: str) -> str:
         found = {each["id"]: each["state"] for each in self.shim.dump()["applications"]}

@@ -58,10 +58,7 @@ class NaiveCluster:
 
     def _lacks_features(self, pod: Manifest, there: Manifest) -> bool:
         """K210. The two features that kube-scheduler 1.36 looks for when it places a pod."""
-        declared = {
-            name: node.get("status", {}).get("declaredFeatures")
-            for name, node in self.nodes.items()
-        }
+        declared = {n: e.get("status", {}).get("declaredFeatures") for n, e in self.nodes.items()}
         if not any(declared.values()):
             return False
         spec, needed = pod["spec"], set()
@@ -156,9 +153,7 @@ class NaiveCluster:
         if any(term["topologyKey"] not in labels for term in terms):
             return True
         first = not counts and all(self._about(term, pod, pod) for term in terms)
-        there_too = all(
-            (term["topologyKey"], labels[term["topologyKey"]]) in counts for term in terms
-        )
+        there_too = all((t["topologyKey"], labels[t["topologyKey"]]) in counts for t in terms)
         return not (there_too or first)
 
     def _anti(self, pod: Manifest, there: Manifest, others: list[tuple[Manifest, str]]) -> bool:
@@ -202,9 +197,7 @@ def _terms(pod: Manifest, kind: str) -> list[Manifest]:
 
 def _ports(pod: Manifest) -> Iterator[tuple[str, int, str]]:
     sidecars = [
-        each
-        for each in pod["spec"].get("initContainers", ())
-        if each.get("restartPolicy") == "Always"
+        c for c in pod["spec"].get("initContainers", ()) if c.get("restartPolicy") == "Always"
     ]
     for container in [*pod["spec"].get("containers", ()), *sidecars]:
         for port in container.get("ports", ()):
@@ -270,9 +263,7 @@ def _term_matches(term: Manifest, node: Manifest, labels: dict[str, str]) -> boo
         if each["operator"] in ("Gt", "Lt") and "-" in "".join(each.get("values", ())):
             return False
     name = {"metadata.name": node["metadata"]["name"]}
-    return all(_meets(each, labels) for each in expressions) and all(
-        _meets(each, name) for each in fields
-    )
+    return all(_meets(e, labels) for e in expressions) and all(_meets(e, name) for e in fields)
 
 
 def _tolerates(toleration: Manifest, taint: Manifest) -> bool:

@@ -209,8 +209,7 @@ def test_k192_without_the_extra_the_command_says_what_to_install(
 
 
 def parser(command: Any, name: str) -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser()
-    commands = top.add_subparsers()
+    commands = argparse.ArgumentParser().add_subparsers()
     command.configure(commands)
     found: argparse.ArgumentParser = commands.choices[name]
     return found
@@ -280,10 +279,6 @@ def test_k158_the_webhook_listens_where_its_service_expects_it() -> None:
     assert (plan.mounted, plan.url) == ((Path("c"), Path("k")), "https://h:1")
 
 
-def kinds(text: str) -> list[str]:
-    return [each["kind"] for each in yaml.safe_load_all(text)]
-
-
 def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
     quadriga: Callable[..., Any], kubeconfig: Path, api: Api
 ) -> None:
@@ -294,9 +289,8 @@ def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
     own = ("--kubeconfig", kubeconfig, "--namespace", "q")
     done = quadriga("kubernetes", *own, "admission", "--policy")
     assert done.code == 0
-    assert "MutatingAdmissionPolicy" in kinds(done.out)
-    assert "^legacy-" in done.out
-    assert "admissionregistration.k8s.io/v1\n" in done.out
+    assert "MutatingAdmissionPolicy" in [each["kind"] for each in yaml.safe_load_all(done.out)]
+    assert "^legacy-" in done.out and "admissionregistration.k8s.io/v1\n" in done.out
     assert "service.unknown" in done.err
 
 
@@ -304,8 +298,7 @@ def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Any]) -> N
     file = REPOSITORY / "deploy" / "kubernetes" / "configuration.yaml"
     more = ("--namespace", "quadriga", "--policy-version", "v1beta1")
     done = quadriga("kubernetes", "admission", "--policy", "--settings", file, *more)
-    assert done.code == 0
-    assert done.err == ""
+    assert (done.code, done.err) == (0, "")
     assert "admissionregistration.k8s.io/v1beta1" in done.out
 
 

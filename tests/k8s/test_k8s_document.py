@@ -42,11 +42,7 @@ def test_k50_every_setting_is_told_with_its_default(page: str) -> None:
 
 def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
     (rights,) = tables(page, "Rights")
-    told = [
-        [group, resource, *rest]
-        for group, resources, *rest in rights
-        for resource in resources.split(", ")
-    ]
+    told = [[group, resource, *rest] for group, r, *rest in rights for resource in r.split(", ")]
     assert told == [
         [
             right.group or "core",
@@ -62,9 +58,7 @@ def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
 def test_k153_every_event_that_is_written_is_told_and_no_other(page: str) -> None:
     section = page.partition("\n### Events\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    told = {
-        word.strip() for row in rows[1:] for cell in row[:2] for word in cell.split(",") if cell
-    }
+    told = {word.strip() for row in rows[1:] for c in row[:2] for word in c.split(",") if c}
     sources = [
         path.read_text(encoding="utf-8")
         for room in ("shim", "lifecycles", "conversion", "transport", "writers")

@@ -508,9 +508,7 @@ def threads_as_in_the_command() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("threads_as_in_the_command")
-async def test_k11_k13_a_flood_starves_no_lease_or_bind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_k11_k13_a_flood_starves_no_lease_or_bind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quadriga.k8s.driver.kubernetes.Inbox", Flooded)
     monkeypatch.setattr(Flooded, "flooding", flooding := threading.Event())
     options = Options(namespace="quadriga", lease_times=LeaseTimes(900, 600, 0.05), tune_gc=False)
@@ -596,9 +594,7 @@ async def test_k106_k176_a_pod_that_the_api_server_denies_twice_comes_back_with_
         assert found.api.pods["one"]["spec"]["nodeName"] == "node-1"
         counts = counted(found.shim, "quadriga_kubernetes_audit_differences_total")
         # Its ask is one more where the audit comes between the pod and what the loop does about it.
-        assert (
-            {"watched"} <= {kind for kind, value in counts.items() if value} <= {"watched", "ask"}
-        )
+        assert {"watched"} <= {kind for kind, v in counts.items() if v} <= {"watched", "ask"}
         audits = counted(found.shim, "quadriga_kubernetes_audits_total")[""]
         await found.until(
             lambda: counted(found.shim, "quadriga_kubernetes_audits_total")[""] > audits + 2
@@ -637,9 +633,7 @@ async def test_k12_a_shim_that_never_ran_can_be_stopped_and_its_clock_never_goes
     assert ClusterCache(time.monotonic_ns).dump()
 
 
-async def test_q16_others_go_on_while_terms_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_q16_others_go_on_while_terms_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
 
     def preparing(cache: ClusterCache, found: Pod) -> Iterator[None]:

@@ -93,12 +93,10 @@ def test_the_chart_has_the_objects_of_the_manifests() -> None:
 
 def test_the_values_of_the_chart_reach_its_objects() -> None:
     found = rendered("apart", image="r/q:2", replicas=2, configuration=False, admission=True)
-    namespaces = {each["metadata"].get("namespace", "apart") for each in found}
-    assert namespaces == {"apart"}
+    assert {each["metadata"].get("namespace", "apart") for each in found} == {"apart"}
     subjects = [each for binding in found for each in binding.get("subjects", ())]
     assert {each["namespace"] for each in subjects} == {"apart"}
-    images = re.findall(r"'image': '(.+?)'", str(found))
-    assert set(images) == {"r/q:2"}
+    assert set(re.findall(r"'image': '(.+?)'", str(found))) == {"r/q:2"}
     deployments = keyed(found)
     assert deployments["Deployment", "quadriga"]["spec"]["replicas"] == 2
     assert ("ConfigMap", "yunikorn-configs") not in deployments
@@ -172,8 +170,7 @@ def test_k47_the_configuration_is_read_by_the_shim_and_by_the_core() -> None:
     found = the("ConfigMap")
     assert found["metadata"]["name"] == settings.CONFIGS_NAME
     reading = settings.from_maps(None, ConfigMap(data=found["data"]))
-    assert reading.errors == ()
-    assert reading.warnings == ()
+    assert (reading.errors, reading.warnings) == ((), ())
     assert load(reading.settings.queues).partitions
 
 
@@ -181,17 +178,14 @@ def test_k16_k11_the_probes_the_service_and_the_strategy() -> None:
     (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     assert f"--health=0.0.0.0:{port['containerPort']}" in container["args"]
-    paths = {
-        name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")
-    }
+    paths = {n: container[f"{n}Probe"]["httpGet"] for n in ("startup", "liveness", "readiness")}
     assert {each["port"] for each in paths.values()} == {port["name"]}
     assert [each["path"] for each in paths.values()] == ["/healthz", "/healthz", "/readyz"]
     strategy = the("Deployment")["spec"]["strategy"]
     assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     (served,) = the("Service")["spec"]["ports"]
     assert served["targetPort"] == port["name"]
-    annotations = the("Service")["metadata"]["annotations"]
-    assert annotations["prometheus.io/port"] == str(served["port"])
+    assert the("Service")["metadata"]["annotations"]["prometheus.io/port"] == str(served["port"])
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
@@ -208,13 +202,9 @@ def test_the_pods_have_room_first_on_nodes_of_their_own_and_go_one_by_one(folder
     assert term["topologyKey"] == "kubernetes.io/hostname"
     assert term["labelSelector"]["matchLabels"] == labels
     (budget,) = [
-        each["spec"]
-        for each in objects(DISRUPTION)
-        if each["metadata"]["labels"][NAME] == labels[NAME]
+        e["spec"] for e in objects(DISRUPTION) if e["metadata"]["labels"][NAME] == labels[NAME]
     ]
-    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}, (
-        "a drain must go on"
-    )
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}, "drains must go on"
 
 
 @pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
@@ -239,8 +229,7 @@ def test_the_processes_run_with_as_little_as_possible(folder: Path) -> None:
 def test_k158_the_webhook_is_where_its_registration_says() -> None:
     assert the("Service", ADMISSION)["metadata"]["name"] == Settings().admission_service_name
     (served,) = the("Service", ADMISSION)["spec"]["ports"]
-    spec = the("Deployment", ADMISSION)["spec"]
-    (container,) = spec["template"]["spec"]["containers"]
+    (container,) = the("Deployment", ADMISSION)["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     assert served["port"] == port["containerPort"] == PORT
     assert served["targetPort"] == port["name"]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.k8s_cluster.server_version import insecure_port, node_controllers, version_of
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 #: what .ci/cluster builds
 BUILT = "1.20.2"
 
@@ -46,9 +47,7 @@ def programs() -> Path:
     folder = Path(os.environ.get("QUADRIGA_CLUSTER") or default)
     for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
         if not (folder / name).is_file():
-            raise Missing(
-                f"no control plane in {folder}, which has no {name}: .ci/cluster builds one"
-            )
+            raise Missing(f"no control plane in {folder}: it has no {name}; .ci/cluster builds one")
     if shutil.which("openssl") is None:
         raise Missing("no openssl, which makes the control plane's keys")
     return folder
@@ -245,6 +244,19 @@ class ControlPlane:
 
     # -- what tests do to it
 
+    def shell(self, *command: object) -> str:
+        """Run it beside the cluster, as an administrator; gives what it says."""
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig("admin"))}
+        words = [str(word) for word in command]
+        done = subprocess.run(
+            words, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, env=environment
+        )
+        assert done.returncode == 0, f"{words}: {done.stderr}"
+        return done.stdout
+
+    def kubectl(self, *arguments: object) -> str:
+        return self.shell("kubectl", *arguments)
+
     def kill_server(self) -> None:
         """The API server ends at once, with all connections."""
         self._processes["kube-apiserver"].kill()
@@ -323,7 +335,5 @@ class ControlPlane:
         subprocess.run(
             ["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True
         )
-        lines = [
-            f'{name}-token,{user},{name}-uid,"{groups}"' for name, (user, groups) in USERS.items()
-        ]
+        lines = [f'{name}-token,{user},{name}-uid,"{g}"' for name, (user, g) in USERS.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")

@@ -93,9 +93,7 @@ def job(name: str, count: int, template: Object, *, parallelism: int | None = No
             "parallelism": parallelism or count,
             "backoffLimit": 0,
             "template": {
-                "metadata": {
-                    key: template["metadata"].get(key, {}) for key in ("labels", "annotations")
-                },
+                "metadata": {k: template["metadata"].get(k, {}) for k in ("labels", "annotations")},
                 "spec": template["spec"],
             },
         },

@@ -67,11 +67,7 @@ class Running:
         """Of each application that has ended in the core: its state."""
 
         def reader(scheduler: Scheduler) -> dict[str, str]:
-            return {
-                app.app_id: app.state
-                for partition in scheduler.partitions()
-                for app in partition.ended
-            }
+            return {app.app_id: app.state for each in scheduler.partitions() for app in each.ended}
 
         return self.service.read(reader)
 
@@ -97,9 +93,7 @@ class Running:
 
         def cached() -> tuple[list[str], dict[str, str]]:
             cache = json.loads(self.shim.state_dump())["cache"]
-            return sorted(cache["nodes"]), {
-                uid: each["node"] for uid, each in cache["pods"].items()
-            }
+            return sorted(cache["nodes"]), {uid: e["node"] for uid, e in cache["pods"].items()}
 
         self.until(lambda: cached() == listed(), "the cache is as a fresh list", seconds)
 

@@ -140,8 +140,7 @@ class PlainClient:
             return None
 
     def list(self, kind: str, namespace: str | None = None, **query: str) -> list[Object]:
-        found = self.request("GET", path_of(kind, namespace), query=query)
-        return list(found["items"])
+        return list(self.request("GET", path_of(kind, namespace), query=query)["items"])
 
     def patch(
         self,

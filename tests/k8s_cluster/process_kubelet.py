@@ -357,9 +357,7 @@ class ProcessKubelet:
         container = pod["spec"]["containers"][0]
         status: Object = {
             "phase": phase,
-            "conditions": [
-                _condition(each, ready, reason) for each in ("Ready", "ContainersReady")
-            ],
+            "conditions": [_condition(e, ready, reason) for e in ("Ready", "ContainersReady")],
             "containerStatuses": [
                 {
                     "name": container["name"],

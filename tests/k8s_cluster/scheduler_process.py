@@ -80,8 +80,7 @@ class _Program:
 
     def usage(self) -> dict[str, int]:
         """What the root queue's applications have, without what is 0."""
-        root = self.rest("/partition/default/queues")
-        used = root.get("allocatedResource") or {}
+        used = self.rest("/partition/default/queues").get("allocatedResource") or {}
         return {name: value for name, value in used.items() if value}
 
     def allocated(self) -> dict[str, set[str]]:

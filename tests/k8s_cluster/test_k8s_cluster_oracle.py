@@ -89,10 +89,7 @@ class Case:
 
     def ask(self) -> Iterator[tuple[str, list[str]]]:
         """Each pod that is asked about, with what the judge and the predicates disagree on."""
-        asked = [
-            self._create(self.make.pod(f"asked-{index}", self.names)) for index in range(ASKED)
-        ]
-        for pod in asked:
+        for pod in [self._create(self.make.pod(f"asked-{i}", self.names)) for i in range(ASKED)]:
             yield pod["metadata"]["uid"], self.disagreements(pod)
 
     def disagreements(self, pod: Object) -> list[str]:

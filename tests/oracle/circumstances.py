@@ -48,9 +48,7 @@ def shares_may_be_raw(scenario: Scenario) -> bool:
 
 
 def requires_node(scenario: Scenario) -> bool:
-    return any(
-        tag.endswith("requiredNode") for ask in _asks(scenario) for tag in ask.get("tags") or {}
-    )
+    return any(tag.endswith("requiredNode") for a in _asks(scenario) for tag in a.get("tags") or {})
 
 
 def changes_configuration(scenario: Scenario) -> bool:

@@ -78,11 +78,7 @@ def second(first: Verdict) -> Second:
 
 
 def _of_ours(theirs: Collection[Switch | Setting]) -> dict[str, Any]:
-    return {
-        switch.option: getattr(Options(), switch.option)
-        for switch in SWITCHES
-        if switch not in theirs
-    }
+    return {s.option: getattr(Options(), s.option) for s in SWITCHES if s not in theirs}
 
 
 def _played(first: Verdict, theirs: Collection[Switch | Setting]) -> Verdict:

@@ -47,9 +47,7 @@ def not_held_up_by_a_required_node(scenario: Scenario, view: View) -> bool:
         return all(line[0] == "node" and line[2] == "reserved" for line in _apart(view))
     if ours is None or ours[0] not in _DECIDED:
         return False
-    return any(
-        app_id == ours[1] and ask.required_node for (app_id, _), ask in view.facts.asks.items()
-    )
+    return any(a == ours[1] and ask.required_node for (a, _), ask in view.facts.asks.items())
 
 
 def goes_to_a_draining_queue(scenario: Scenario, view: View) -> bool:

@@ -78,14 +78,10 @@ def ours(scenario: Scenario) -> list[str]:
         answer = player.play(step)
         aware.look()
         done = answer.done or {}
-        notes = [
-            f"{key}: {done[key]}" for key in ("allocated", "confirmed", "unknown") if key in done
-        ]
+        notes = [f"{k}: {done[k]}" for k in ("allocated", "confirmed", "unknown") if k in done]
         if "error" in done:
             notes.append("refused")
-        about = " ".join(
-            str(step[key]) for key in ("appID", "nodeID", "action", "ms") if key in step
-        )
+        about = " ".join(str(step[k]) for k in ("appID", "nodeID", "action", "ms") if k in step)
         found.append(" ".join([f"{at:2} {step['op']}", about, *notes]).rstrip())
         found += [f"     {spelled(said)}" for said in reader.read(step["op"], answer.callbacks)]
         totals = done.get("totals", {})

@@ -116,9 +116,7 @@ def _index(folder: Path) -> dict[str, dict[str, Any]]:
     entries = json.loads(file.read_text())
     if not isinstance(entries, list):
         return {}
-    return {
-        entry["name"]: entry for entry in entries if isinstance(entry, dict) and "name" in entry
-    }
+    return {e["name"]: e for e in entries if isinstance(e, dict) and "name" in e}
 
 
 def _text(file: Path) -> str | None:

@@ -69,8 +69,7 @@ class Reference:
         assert self.explained(rule).compared == len(self.answers)
 
     def agrees_up_to(self, step: int, rule: str) -> None:
-        stopped = self.explained(rule).stopped
-        assert stopped[:2] == (step, rule)
+        assert self.explained(rule).stopped[:2] == (step, rule)
 
     def differs(self) -> None:
         assert not judge(self.told()).agrees
@@ -192,8 +191,7 @@ def test_the_order_of_decisions_counts() -> None:
     reference = Reference("all_allocations_released")
     callbacks = reference["schedule"].callbacks
     callbacks[-1], callbacks[-2] = callbacks[-2], callbacks[-1]
-    verdict = compare(reference.told())
-    assert verdict.difference.at == reference.at("schedule")
+    assert compare(reference.told()).difference.at == reference.at("schedule")
 
 
 def test_a_reference_that_ends_early_says_so() -> None:

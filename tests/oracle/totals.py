@@ -26,9 +26,7 @@ def their_totals(done: Mapping[str, Any], state: Callable[[str, str], str]) -> d
             for line in _app(app, state)
         }
     if "queues" in done:
-        found["queues"] = {
-            line for queue in done["queues"] or () for line in _queue_and_below(queue)
-        }
+        found["queues"] = {line for q in done["queues"] or () for line in _queue_and_below(q)}
     if "nodes" in done:
         found["nodes"] = {
             line

@@ -1,7 +1,5 @@
 """The checkout, the files in it that are ours, and what is built once for all tests of a run."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import os
@@ -29,8 +27,7 @@ PACKAGES = ("base", "fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 FOLDERS = (*PACKAGES, "packaging", "tests", "bench", "examples", "docs", "deploy", ".ci", ".github")
 
 TEXT = frozenset(
-    ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg "
-    ".toml .txt .yaml .yml".split()
+    ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg .toml .txt .yaml .yml".split()
 )
 
 

@@ -52,9 +52,7 @@ def pip(commands: Path, *words: str | Path) -> str:
 @pytest.fixture(scope="session")
 def copy(once: Once) -> Path:
     """A copy of the checkout without what work leaves behind, as a fresh clone is."""
-    made = once(
-        "clone", lambda folder: shutil.copytree(REPOSITORY, folder / "quadriga", ignore=LEFT_OUT)
-    )
+    made = once("clone", lambda to: shutil.copytree(REPOSITORY, to / "quadriga", ignore=LEFT_OUT))
     return made / "quadriga"
 
 
@@ -151,9 +149,7 @@ def clean(engine: Path, wheel: Path, once: Once) -> Path:
 @pytest.fixture(scope="session")
 def alone(engine: Path, once: Once) -> Path:
     """The commands of an environment with the engine, and with pytest and xdist for its plugin."""
-    return (
-        once("alone", lambda folder: environment(folder, engine, "pytest", "pytest-xdist")) / "bin"
-    )
+    return once("alone", lambda made: environment(made, engine, "pytest", "pytest-xdist")) / "bin"
 
 
 def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:
@@ -329,8 +325,7 @@ def test_the_plugin_runs_with_pytest_and_the_engine_alone(alone: Path, tmp_path:
     counts = []
     for more in ((), ("-n", "2")):  # with two workers, each of which runs one of the two tests
         said = run(*words, *more, cwd=tmp_path)
-        assert "node: 2 of 2" in said
-        assert "100.0 % of all guards seen true and false" in said
+        assert "node: 2 of 2" in said and "100.0 % of all guards seen true and false" in said
         counts.append(json.loads(report.read_text(encoding="utf-8")))
         report.unlink()
     assert counts[0] == counts[1]
@@ -373,9 +368,7 @@ def test_a_wheel_is_for_every_machine_by_default(engine: Path, wheel: Path, whol
 def test_a_compiled_wheel_has_the_same_modules(compiled: Path, inside: Sequence[str]) -> None:
     with zipfile.ZipFile(compiled) as archive:
         names = archive.namelist()
-    assert {name for name in names if name.endswith(".py")} == {
-        name for name in inside if name.endswith(".py")
-    }
+    assert {n for n in names if n.endswith(".py")} == {n for n in inside if n.endswith(".py")}
     binary = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
     wanted = {"core/scheduling/batch", "core/runtime/kernel", "core/model/queue", "fsm/lifecycle"}
     assert {f"quadriga/{name}" for name in wanted} <= binary
@@ -390,8 +383,7 @@ def test_a_compiled_wheel_decides_the_same(
     environment(tmp_path / "venv", compiled)
     commands = tmp_path / "venv" / "bin"
     program = "import quadriga.core.scheduling.batch as module; print(module.__file__)"
-    file = run(commands / "python", "-c", program, cwd=tmp_path)
-    assert not file.strip().endswith(".py")
+    assert not run(commands / "python", "-c", program, cwd=tmp_path).strip().endswith(".py")
     for example in ("own_lifecycle", "embed_lifecycle", "embed_core"):
         words = ("-W", "error", repository / "examples" / f"{example}.py")
         said = run(commands / "python", *words, cwd=tmp_path)

@@ -120,11 +120,7 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
 
 def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     """A function, class or constant in backticks is a word of the sources."""
-    files = (
-        path
-        for folder in (*PACKAGES, "tests", "bench")
-        for path in (repository / folder).rglob("*.p*")
-    )
+    files = (path for e in (*PACKAGES, "tests", "bench") for path in (repository / e).rglob("*.p*"))
     words = {
         word
         for path in files
@@ -159,9 +155,7 @@ def test_the_index_of_decisions_links_every_page_and_numbers_ascend(repository: 
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^- \[.+\]\(([\w-]+\.md)\)$", index, re.MULTILINE)) == there
     for name in there:
-        numbers = [
-            int(each[1:]) for each, said in decisions(repository).items() if said.page == name
-        ]
+        numbers = [int(e[1:]) for e, said in decisions(repository).items() if said.page == name]
         assert numbers == sorted(numbers), name
 
 
@@ -218,8 +212,6 @@ def test_every_figure_that_anybody_repeats_names_its_command(page: str, reposito
         )
         assert commands or "`python -m bench` |" in section, section.splitlines()[0]
         measured = re.findall(r"`python -m bench (\w+)", section)
-        assert [
-            name for name in measured if not (repository / "bench" / f"{name}.py").exists()
-        ] == []
+        assert [n for n in measured if not (repository / "bench" / f"{n}.py").exists()] == []
     assert "\n## Comparison with YuniKorn's Go core\n\nNo command here repeats" in rest
     assert "million x" not in page

@@ -37,9 +37,7 @@ def gate(tmp_path: Path) -> Gate:
 
     def run(command: str = PASSES, **settings: str) -> subprocess.CompletedProcess[str]:
         (checkout / "README.md").write_text(
-            "```sh\nexit 99\n```\n"
-            f"<!-- run: the tests -->\n```sh\n{command}\n```\n"
-            "```sh\nexit 98\n```\n",
+            f"```sh\nexit 99\n```\n<!-- run: the tests -->\n```sh\n{command}\n```\n```sh\nexit 98\n```\n",
             encoding="utf-8",
         )
         kept = {k: v for k, v in os.environ.items() if not k.startswith("QUADRIGA_")}

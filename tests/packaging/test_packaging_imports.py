@@ -1,7 +1,5 @@
 """The house: who may import whom, and what a module may be."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -141,9 +139,7 @@ def test_the_engine_imports_the_library_and_nothing_else() -> None:
 @pytest.mark.parametrize(("package", "levels"), [("core", CORE), ("k8s", K8S)])
 def test_rooms_import_only_what_stands_below_them(package: str, levels: str) -> None:
     home = REPOSITORY / package
-    rooms = {
-        path.stem for path in home.iterdir() if list(path.glob("*.py")) or path.suffix == ".py"
-    }
+    rooms = {p.stem for p in home.iterdir() if list(p.glob("*.py")) or p.suffix == ".py"}
     assert rooms - {"__init__", "__pycache__"} == below(levels).keys()
     for room, allowed in below(levels).items():
         paths = modules_below(f"{package}/{room}") or [home / f"{room}.py"]

@@ -24,8 +24,7 @@ def operations(repository: Path) -> str:
 
 @cache
 def flags() -> dict[str, argparse.Action]:
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
+    commands = argparse.ArgumentParser().add_subparsers()
     serve.configure(commands)
     actions = commands.choices["serve"]._actions
     return {action.option_strings[0]: action for action in actions if action.dest != "help"}
@@ -156,14 +155,12 @@ def test_the_unit_starts_what_there_is() -> None:
     program, command, *options = shlex.split(service["ExecStart"])
     assert (Path(program).name, command) == ("quadriga", "serve")
     assert {word for word in options if word.startswith("--")} <= set(flags())
-    assert service["Type"] == "notify"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert (service["Type"], service["ExecReload"]) == ("notify", "/bin/kill -HUP $MAINPID")
     assert service["RestartPreventExitStatus"] == "2"
     assert int(service["TimeoutStopSec"]) > flags()["--grace"].default + 5 + 1
     for key in "NoNewPrivileges DynamicUser PrivateTmp ProtectHome RestrictNamespaces".split():
         assert service[key] == "yes"
-    assert service["CapabilityBoundingSet"] == ""
-    assert service["ProtectSystem"] == "strict"
+    assert (service["CapabilityBoundingSet"], service["ProtectSystem"]) == ("", "strict")
     # what it forbids is refused and kills nobody
     assert ("SystemCallFilter", "~@privileged @resources") in unit()["Service"]
     assert service["SystemCallErrorNumber"] == "EPERM"
@@ -193,9 +190,7 @@ def test_the_drop_in_hands_credentials_over(operations: str) -> None:
     command = dict(lines)["ExecStart"]
     assert set(re.findall(r"%d/(\w+)", command)) == loaded == {"cert", "key", "tokens"}
     assert set(re.findall(r"--[a-z-]+", command)) <= set(flags())
-    assert set(shlex.split(own)) <= set(shlex.split(command)), (
-        "it does what the unit does, and more"
-    )
+    assert set(shlex.split(own)) <= set(shlex.split(command)), "it does what the unit does and more"
     (settings,) = (text for text in texts if text.startswith("QUADRIGA_OPTIONS="))
     assert not re.search(r"[$%]", settings), "an EnvironmentFile is not expanded"
     named = set(re.findall(r"--[a-z-]+", settings))
@@ -229,15 +224,13 @@ def test_the_image_has_all_packages_and_nothing_that_is_not_there(repository: Pa
     config.read(repository / "setup.cfg")
     lines = config["options"]["package_dir"].splitlines()
     folders = {line.split("=")[1].strip() for line in lines if "=" in line}
-    wanting = [folder for folder in folders if not {folder, folder.split("/")[0]} & set(copied)]
-    assert wanting == []
+    assert [folder for folder in folders if not {folder, folder.split("/")[0]} & set(copied)] == []
 
 
 def test_the_image_is_not_for_root_and_stops_as_it_should() -> None:
     found = dict(instructions())
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", found["USER"])
-    assert found["STOPSIGNAL"] == "SIGTERM"
-    assert found["ENTRYPOINT"] == '["quadriga", "serve"]'
+    assert (found["STOPSIGNAL"], found["ENTRYPOINT"]) == ("SIGTERM", '["quadriga", "serve"]')
     assert set(re.findall(r"--[a-z-]+", found["CMD"])) <= set(flags())
     ports = {str(serve.HTTP_PORT), str(serve.GRPC_PORT)}
     assert set(found["EXPOSE"].split()) == ports

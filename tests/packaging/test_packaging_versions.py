@@ -83,9 +83,7 @@ def test_lowest_versions_are_tested(repository: Path, setup: configparser.Config
     assert LOWEST in tox["tox"]["labels"].splitlines()[1], "the gate runs it"
 
 
-def test_the_extra_all_is_the_sum_of_what_users_choose(
-    setup: configparser.ConfigParser,
-) -> None:
+def test_the_extra_all_is_the_sum_of_what_users_choose(setup: configparser.ConfigParser) -> None:
     (found,) = requirements(setup["options.extras_require"]["all"]).values()
     assert found.extras == {*EXTRAS, "diagrams", "cli"}
 
@@ -160,7 +158,6 @@ def test_the_container_installs_from_the_lock_and_nothing_else() -> None:
 
 def test_the_command_that_renews_the_lock_is_told(repository: Path) -> None:
     script = text_of(repository / ".ci" / "lock")
-    asked = re.findall(r"--extra (\w+)", script)
-    assert tuple(asked) == EXTRAS
+    assert tuple(re.findall(r"--extra (\w+)", script)) == EXTRAS
     assert "`.ci/lock`" in text_of(repository / "docs" / "operations.md")
     assert ".ci/lock" in text_of(repository / "docs" / "development.md")

@@ -207,9 +207,7 @@ def installed(repository: Path) -> list[tuple[str, str]]:
 
 
 def test_nothing_is_installed_by_the_name_of_this_project(installed: list[tuple[str, str]]) -> None:
-    named = [
-        (where, word) for where, word in installed if re.match(r"quadriga(-fsm)?(\[|=|<|>|$)", word)
-    ]
+    named = [(where, w) for where, w in installed if re.match(r"quadriga(-fsm)?(\[|=|<|>|$)", w)]
     assert named == [], "no index has it: name the checkout (.) or its wheel"
 
 
@@ -232,8 +230,9 @@ def test_what_is_installed_from_a_checkout_is_there_with_its_extras(
         else:
             continue  # a tool of others
         seen.add(what)
-        assert {
-            each for each in (extras or "").split(",") if each and "{" not in each
-        } <= declared, (where, word)
+        assert {e for e in (extras or "").split(",") if e and "{" not in e} <= declared, (
+            where,
+            word,
+        )
     assert {".", "./packaging/fsm", f"dist/quadriga-{version}-py3-none-any.whl"} <= seen
     assert len(installed) > 20

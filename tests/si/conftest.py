@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from quadriga import si
@@ -144,13 +143,13 @@ def client(wire: Wire) -> Iterator[Make]:
         each.close()
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def place() -> AsyncIterator[House]:
     async with house() as place:
         yield place
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def virtual() -> AsyncIterator[House]:
     """Its time stands still."""
     async with house(virtual=True) as place:
@@ -165,7 +164,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return certify(tmp_path_factory.mktemp("tls"), authorities)
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def rm(place: House) -> RM:
     """Registered there, with all its streams."""
     return await place.rm().begin()

@@ -29,9 +29,7 @@ def test_generated_code_is_up_to_date(source: Path, made: dict[str, str]) -> Non
     assert "\n".join(generate.drift(made, source)) == ""
 
 
-def test_generated_code_is_installed_and_runs_on_the_oldest_protobuf(
-    source: Path,
-) -> None:
+def test_generated_code_is_installed_and_runs_on_the_oldest_protobuf(source: Path) -> None:
     code = (source / "v1" / "si_pb2.py").read_text(encoding="utf-8")
     assert Path(str(si_pb2.__file__)).read_text(encoding="utf-8") == code
     assert "# Protobuf Python Version: 5.28.1\n" in code

@@ -32,8 +32,7 @@ DESCRIBED = [
     pytest.param("PredicatesArgs", id="i36 predicates"),
     pytest.param("PreemptionPredicatesArgs PreemptionPredicatesResponse", id="i37 preemption"),
     pytest.param(
-        "UpdateContainerSchedulingStateRequest"
-        " UpdateContainerSchedulingStateRequest.SchedulingState",
+        "UpdateContainerSchedulingStateRequest UpdateContainerSchedulingStateRequest.SchedulingState",
         id="i38 scheduling states",
     ),
     pytest.param("UpdateConfigurationRequest", id="i39 configuration"),

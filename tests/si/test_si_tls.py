@@ -30,7 +30,6 @@ def connect(place: House, folder: Path, client: str = "") -> RM:
     return RM(channel)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["shim", "shim.example"])
 async def test_a_certificate_says_who_it_is(folder: Path, tmp_path: Path, name: str) -> None:
     access = access_by(tmp_path, f"shim rm:rm-1 certificate:{name}\n")

@@ -187,8 +187,7 @@ OWN = {
 
 @pytest.mark.parametrize("name", OWN)
 def test_own_configurations_run_to_the_end(name: str) -> None:
-    report = simulate(first(embedded(days=3), None, 120), config=OWN[name])
-    jobs = report.data["jobs"]
+    jobs = simulate(first(embedded(days=3), None, 120), config=OWN[name]).data["jobs"]
     assert jobs["failed"] == 0
     assert jobs["completed"] + jobs["rejected"] == 120
     assert jobs["completed"] > 60 or name == "several top queues"

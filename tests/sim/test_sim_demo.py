@@ -3,7 +3,6 @@
 from collections import Counter
 
 import httpx
-import pytest
 
 from quadriga.core import SchedulerService
 from quadriga.core.views import Views
@@ -63,12 +62,10 @@ def test_it_does_not_grow_however_long_it_runs() -> None:
     manager, scheduler = watched.demo.manager, watched.service.scheduler
     assert len(manager.runs) <= 80 + 10  # and those of one rush
     assert manager.fates == []
-    partition = scheduler.partition()
-    assert len(partition.ended) < watched.demo.ended / 2  # ten minutes of them
+    assert len(scheduler.partition().ended) < watched.demo.ended / 2  # ten minutes of them
     assert len(scheduler._kernel.timers._heap) < 20_000
 
 
-@pytest.mark.asyncio
 async def test_within_five_seconds_a_gang_waits_a_quota_binds_and_services_preempt() -> None:
     """At 60 simulated seconds a second; the first minute of a look shows all three."""
     watched = Watched()
@@ -88,8 +85,6 @@ async def test_within_five_seconds_a_gang_waits_a_quota_binds_and_services_preem
         assert ("root.research.training", True, whole) in waiting
         assert ("root.batch", False, "The cluster is full") in waiting
         events = (await client.get("/ws/v1/events/batch?count=10000")).json()["EventRecords"]
-        preempted = [
-            each for each in events if each.get("message", "").startswith("Preempted by shop-")
-        ]
+        preempted = [e for e in events if e.get("message", "").startswith("Preempted by shop-")]
         assert len(preempted) >= 5
         assert all(each["message"].endswith(" in root.services") for each in preempted)

@@ -33,8 +33,7 @@ def outcomes(
 ) -> tuple[World, dict[str, str]]:
     """Run to the end, with all that must hold checked at every step. What became of the jobs."""
     world = World(workload, SimulationOptions(check=True, **options), faults, by_request=by_request)
-    report = world.run()
-    assert report.unaccounted == 0
+    assert world.run().unaccounted == 0
     found = {fate.job.job_id: fate.outcome for fate in world.manager.fates}
     living = world.scheduler.partition().applications
     assert sorted(living) == sorted(

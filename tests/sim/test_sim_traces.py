@@ -45,16 +45,13 @@ def test_all_89_days_of_cerit_and_a_part_twice(shared: Path) -> None:
 
 
 def test_the_first_days_of_cerit_checked_at_every_step(shared: Path) -> None:
-    workload = trace(shared, "cerit-sc-2013")
-    report = simulate(first(workload, jobs=150))
+    report = simulate(first(trace(shared, "cerit-sc-2013"), jobs=150))
     assert report.data["jobs"]["completed"] == 150
 
 
 def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
-    workload = trace(shared, "philly-2017")
-    report = simulate(first(workload, jobs=150))
-    jobs = report.data["jobs"]
-    assert jobs["completed"] == 150
+    report = simulate(first(trace(shared, "philly-2017"), jobs=150))
+    assert report.data["jobs"]["completed"] == 150
     assert report.data["utilisation"]["resource"] == "nvidia.com/gpu"
 
 
@@ -62,9 +59,7 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path) -> None:
 def test_an_eighth_of_philly_checked_at_every_step(shared: Path) -> None:
     """``python -m bench quality`` plays all of it."""
     workload = first(trace(shared, "philly-2017"), jobs=10_000)
-    assert all(
-        member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
-    )
+    assert all(m.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for m in job.members)
     report = simulate(workload)
     jobs = report.data["jobs"]
     assert (jobs["total"], jobs["completed"], jobs["skipped"]) == (10_018, 10_000, 18)
@@ -148,8 +143,7 @@ def backlog(seed: int) -> Workload:
 
 def outcome(work: Workload, options: SimulationOptions) -> tuple[str, list[Any]]:
     simulation = Simulation(work, options)
-    report = simulation.run()
-    return report.json(), [tuple(record) for record in simulation.scheduler.journal]
+    return simulation.run().json(), [tuple(record) for record in simulation.scheduler.journal]
 
 
 @pytest.mark.interpreted

@@ -54,9 +54,7 @@ def lines_like(line: str, delimiter: str) -> st.SearchStrategy[str]:
     """Lines of the format of which some fields are replaced, and any other lines."""
     fields = line.split(delimiter)
     mutated = st.lists(st.tuples(st.integers(0, len(fields) - 1), PIECES), max_size=3).map(
-        lambda changes: delimiter.join(
-            dict(changes).get(index, field) for index, field in enumerate(fields)
-        )
+        lambda changes: delimiter.join(dict(changes).get(i, f) for i, f in enumerate(fields))
     )
     other = st.lists(PIECES, max_size=20).map(delimiter.join) | st.text(max_size=40)
     return st.lists(mutated | mutated | other, max_size=8).map("\n".join)
@@ -66,9 +64,7 @@ def check(workload: Workload) -> None:
     """Everything fits the messages of the scheduler interface."""
     queues = {queue.name for queue in workload.queues}
     bad = [f"line {line.line}" for line in workload.bad_lines]
-    assert [skipped.job_id for skipped in workload.skipped][
-        len(workload.skipped) - len(bad) :
-    ] == bad
+    assert [s.job_id for s in workload.skipped][len(workload.skipped) - len(bad) :] == bad
     for job in workload.jobs:
         assert 0 <= job.submit_s < workload.horizon_s
         assert 0 < job.runtime_s < 2**33

@@ -69,8 +69,7 @@ def test_the_tables_become_a_workload(folder: Folder) -> None:
 
 
 def test_unequal_members_are_taken_from_the_node_specification(folder: Folder) -> None:
-    workload = read_cerit(folder(nodes=NODES, queues=QUEUES, jobs=HEAD + UNEQUAL))
-    (job,) = workload.jobs
+    (job,) = read_cerit(folder(nodes=NODES, queues=QUEUES, jobs=HEAD + UNEQUAL)).jobs
     one, two = {VCORE: 1000, MEMORY: 50 * MIB}, {VCORE: 2000, MEMORY: 50 * MIB}
     assert job.members == (Member(1, one), Member(2, two))
     assert job.placement == (("b", one), ("a", two), ("c", two))  # in the order of the members

@@ -70,8 +70,7 @@ def test_a_table_becomes_a_workload(read: Read) -> None:
             "memory": {"column": "mem", "unit": "Mi"},
         },
     )
-    assert workload.name == "trace"
-    assert workload.source == "trace.csv, read with map.yaml"
+    assert (workload.name, workload.source) == ("trace", "trace.csv, read with map.yaml")
     assert workload.nodes == NODES
     assert [(each.name, each.original) for each in workload.queues] == [
         ("a-b", "A.b"), ("default", "default"),
@@ -191,8 +190,7 @@ def test_only_lines_that_meet_the_conditions_count(read: Read) -> None:
 )
 def test_what_cannot_run_is_skipped_with_the_reason(read: Read, row: str, reason: str) -> None:
     workload = read(HEAD + "a,0,9,1\n" + row)
-    assert workload.skipped == (Skipped("x", reason),)
-    assert workload.bad_lines == ()
+    assert (workload.skipped, workload.bad_lines) == ((Skipped("x", reason),), ())
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,7 @@ def digest(workload: Workload) -> str:
 def test_the_same_seed_gives_the_same_bytes_in_every_python() -> None:
     assert digest(embedded(days=20, seed=7)) == digest(embedded(days=20, seed=7))
     assert digest(embedded(days=20, seed=7)) != digest(embedded(days=20, seed=8))
-    assert digest(embedded()) == (
-        "278a3b44752635c2649b39112eac1ce578dcebe5b374e1194bf9488b243f7bd2"
-    )
+    assert digest(embedded()) == "278a3b44752635c2649b39112eac1ce578dcebe5b374e1194bf9488b243f7bd2"
 
 
 def test_the_workload_is_well_formed(model: Workload) -> None:
@@ -140,9 +138,7 @@ def test_what_is_dealt_is_even_and_apportioned_counts_are_near_and_add_up() -> N
     assert sorted(int(share * 50) for share in deal(rng, 50)) == list(range(50))
     weights = [7, 1, 1, 1]
     dealt = deal_by(rng, weights)
-    edges = sorted(
-        (share - w / 20, share + w / 20) for share, w in zip(dealt, weights, strict=True)
-    )
+    edges = sorted((s - w / 20, s + w / 20) for s, w in zip(dealt, weights, strict=True))
     assert edges[0][0] == pytest.approx(0)
     assert all(end == pytest.approx(start) for (_, end), (start, _) in pairwise(edges))
     amounts = [0.3] * 10 + [2.5, 7.0]
@@ -274,7 +270,6 @@ def test_offered_load(model: Workload, cerit: Workload, log: list[Job]) -> None:
     theirs = load(log, VCORE, cerit.horizon_s)
     assert load(model.jobs, VCORE, model.horizon_s) == pytest.approx(theirs, rel=0.07)
     # A few jobs of 500 GiB and months hold a fifth of the log's memory: no figure has their like.
-    usual = [job for job in log if job.queue != "q_2w_plus"]
-    theirs = load(usual, MEMORY, cerit.horizon_s)
+    theirs = load([job for job in log if job.queue != "q_2w_plus"], MEMORY, cerit.horizon_s)
     mine = load((j for j in model.jobs if j.queue != "q_2w_plus"), MEMORY, model.horizon_s)
     assert mine == pytest.approx(theirs, rel=0.15)

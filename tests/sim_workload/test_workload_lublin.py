@@ -46,10 +46,7 @@ def test_its_marginals_are_those_of_the_log(log: Workload) -> None:
     assert quantiles([job.runtime_s for job in ours.jobs]) == pytest.approx(
         quantiles([job.runtime_s for job in log.jobs]), rel=0.1
     )
-    gaps = [
-        quantiles([two.submit_s - one.submit_s for one, two in pairwise(each.jobs)])
-        for each in (ours, log)
-    ]
+    gaps = [quantiles([t.submit_s - o.submit_s for o, t in pairwise(e.jobs)]) for e in (ours, log)]
     assert gaps[0] == pytest.approx(gaps[1], rel=0.1)
 
 

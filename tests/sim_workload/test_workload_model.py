@@ -61,8 +61,7 @@ def test_jobs_of_one_second_keep_their_order_and_split_gives_whole_members() -> 
 
 
 def test_queue_names_are_distinct_and_an_error_survives_pickling() -> None:
-    originals = ["q_1d", "A.b", "a.B", "a-b", "", "é" * 70, "é" * 71, "A.b"]
-    names = queue_names(originals)
+    names = queue_names(["q_1d", "A.b", "a.B", "a-b", "", "é" * 70, "é" * 71, "A.b"])
     assert names["q_1d"] == "q_1d"
     assert [names["A.b"], names["a.B"], names["a-b"]] == ["a-b", "a-b-2", "a-b-3"]
     assert names[""] == "queue"
@@ -104,8 +103,7 @@ def test_what_is_not_understood_is_told_what_would_be(tmp_path: Path) -> None:
     for path in (tmp_path, text, binary):
         with pytest.raises(WorkloadError, match="not a workload: understood are a Standard") as e:
             open_workload(path)
-        assert "nodes.csv" in str(e.value)
-        assert "virtual_clusters.csv" in str(e.value)
+        assert "nodes.csv" in str(e.value) and "virtual_clusters.csv" in str(e.value)
     with pytest.raises(WorkloadError, match="there is no such file or folder"):
         open_workload(tmp_path / "missing")
 

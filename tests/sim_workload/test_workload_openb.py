@@ -1,7 +1,5 @@
 """The reader of the openb folder, whose pods take shares of GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

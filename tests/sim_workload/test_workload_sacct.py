@@ -48,8 +48,7 @@ def test_an_output_becomes_a_workload(tmp_path: Path) -> None:
         line("13", Submit="2024-03-01T12:00:10", User="bob", Account="chem", Partition="Big.Mem"),
         line("12"),
     )
-    assert workload.name == "jobs"
-    assert workload.source == "jobs.txt, the output of sacct"
+    assert (workload.name, workload.source) == ("jobs", "jobs.txt, the output of sacct")
     assert workload.nodes == NODES
     assert [(each.name, each.original) for each in workload.queues] == [
         ("big-mem", "Big.Mem"), ("main", "main"),
@@ -212,11 +211,7 @@ def test_queues_by_account_and_of_several_partitions(tmp_path: Path) -> None:
     ("fields", "column", "reason"),
     [
         ({"JobID": "x12"}, "jobid", "'x12' is not the id of a job"),
-        (
-            {"Submit": "yesterday"},
-            "submit",
-            "'yesterday' is not a time such as 2024-03-01T12:00:00",
-        ),
+        ({"Submit": "yesterday"}, "submit", "'yesterday' is not a time such as 2024-03-01T12:00"),
         ({"Start": "12:00"}, "start", "'12:00' is not a time"),
         ({"ElapsedRaw": "long"}, "elapsedraw", "'long' is not a number"),
         ({"ElapsedRaw": "9" * 30}, "elapsedraw", "is too large"),

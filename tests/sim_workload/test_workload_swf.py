@@ -213,8 +213,7 @@ def test_groups_can_be_the_queues(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_simulation_has(tmp_path: Path, old: str, new: str, column: str) -> None:
-    workload = read_swf(write(tmp_path, HEADER + ONE + ONE.replace(old, new)))
-    (bad,) = workload.bad_lines
+    (bad,) = read_swf(write(tmp_path, HEADER + ONE + ONE.replace(old, new))).bad_lines
     assert (bad.line, bad.column) == (10, column)
 
 

@@ -1,7 +1,5 @@
 """Only mypy reads this. Each line with a ``wrong`` is an error of that code, every other line is right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from enum import Enum, StrEnum

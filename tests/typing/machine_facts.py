@@ -1,7 +1,5 @@
 """Only mypy reads this, with the modules that ``quadriga-fsm stubs`` writes for machines.py. As lifecycle_facts.py."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import colours_stub

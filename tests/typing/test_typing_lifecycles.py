@@ -1,7 +1,5 @@
 """A name of another lifecycle or machine, a misspelled one, or an entity without the facts is a type error."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``quadriga-fsm stubs`` writes the members that the library binds, and at run time nothing that is in their way."""
 
-from __future__ import annotations
-
 import ast
 import re
 from enum import Enum
@@ -89,9 +87,7 @@ def test_states_that_no_module_can_import_are_refused_with_their_name() -> None:
         stubs(Machine(None, states=Local, initial=Local.A), "a:b")
 
 
-def test_what_is_no_machine_is_refused_with_those_there(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_no_machine_is_refused_with_those_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stubs", "tests.typing.machines:TREE"]) == 2
     error = capsys.readouterr().err
     assert (

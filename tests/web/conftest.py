@@ -4,7 +4,6 @@ import math
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 from live_cluster import LiveCluster
 from on_a_port import PATIENCE, Client, client_of, serving
 
@@ -45,14 +44,14 @@ def busy() -> Iterator[LiveCluster]:
         yield cluster
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def client(still: LiveCluster) -> AsyncIterator[Client]:
     """A client of the still cluster without a port between."""
     async with client_of(still) as client:
         yield client
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def remote(address: str) -> AsyncIterator[Client]:
     """A client of the still cluster's server."""
     async with Client(base_url=address, timeout=PATIENCE) as client:

@@ -1,7 +1,5 @@
 """A scheduler to which everything has happened that metrics tell of, and what its page says then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import SimpleNamespace
@@ -62,10 +60,7 @@ def served() -> Iterator[Measured]:
     session = SimpleNamespace(backlog=7, dropped=0)
     refused = {"RESOURCE_EXHAUSTED": 1}
     server: Any = SimpleNamespace(
-        streams=3,
-        sessions={"rm": session},
-        refused=refused,
-        connections=SimpleNamespace(closed=1),
+        streams=3, sessions={"rm": session}, refused=refused, connections=SimpleNamespace(closed=1)
     )
     yield from measured(server)
     yield "quadriga_journal_file_lost_total", "counter", "Lost.", [({}, 0)]

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import httpx
@@ -61,3 +61,17 @@ async def client_of(cluster: Any, **settings: Any) -> AsyncIterator[Client]:
     transport = httpx.ASGITransport(app)
     async with Client(transport=transport, base_url="http://127.0.0.1:1") as client:
         yield client
+
+
+async def all_said(client: Client, sent: bytes) -> bytes:
+    """What the server says to these bytes until it closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+    writer.write(sent)
+    said = b""
+    with suppress(ConnectionResetError):  # it was closed with something unread
+        async with asyncio.timeout(PATIENCE):
+            said = await reader.read()
+    writer.close()
+    with suppress(ConnectionResetError):
+        await writer.wait_closed()
+    return said

@@ -16,8 +16,6 @@ from quadriga.web import compression
 from quadriga.web.compression import MIN_BYTES, Shared, wants_gzip
 from quadriga.web.reader import Reader
 
-pytestmark = pytest.mark.asyncio
-
 GZIP = {"Accept-Encoding": "gzip"}
 PLAIN = {"Accept-Encoding": "identity"}
 LONG = "/ws/v1/openapi.json"

@@ -1,7 +1,5 @@
 """YuniKorn's metrics, by its names, labels, types and buckets (2.15), and how they are written."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable
@@ -141,8 +139,7 @@ def test_2_15_series_of_a_queue_go_when_the_queue_goes() -> None:
     script.advance(20)
     assert service.scheduler.partition().queue("root.made") is None
     after = page()
-    assert "root.made" not in after
-    assert "root_made" not in after
+    assert "root.made" not in after and "root_made" not in after
     assert not Metrics(service).meter.journal_metrics.waits
 
 
@@ -214,8 +211,7 @@ def test_names_that_only_labels_can_tell_apart_or_that_no_metric_may_have() -> N
     # old names can be left out, but for the containers
     names = families(scrape(metrics_of(service, old_names=False), service))
     assert "yunikorn_root_a_b_queue_container" in names
-    assert "yunikorn_root_a_b_queue_app" not in names
-    assert "yunikorn_queue_app" in names
+    assert "yunikorn_root_a_b_queue_app" not in names and "yunikorn_queue_app" in names
 
 
 def test_queues_of_the_same_path_are_added_up() -> None:
@@ -267,8 +263,7 @@ def test_names_of_others_cannot_break_the_text() -> None:
     family.add(1.5, queue=odd)
     family.add(math.inf, queue="inf")
     family.add(-math.inf, queue="-inf")
-    text = exposition.plain([family]).decode()
-    found = samples(text)
+    found = samples(exposition.plain([family]).decode())
     assert found["quadriga_odd", frozenset({("queue", odd)})] == 1.5
     assert found["quadriga_odd", frozenset({("queue", "inf")})] == math.inf
     (again,) = parser.text_string_to_metric_families(exposition.openmetrics([family]).decode())

@@ -26,7 +26,6 @@ async def get(service: SchedulerService, **options: Any) -> httpx.Response:
         return await client.get("/ws/v1/metrics", headers=headers)
 
 
-@pytest.mark.asyncio
 async def test_2_14_metrics_for_prometheus() -> None:
     """And the OpenMetrics for those who ask."""
     service = service_of()
@@ -35,8 +34,7 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers["access-control-allow-origin"] == "*"
-    found = samples(answer.text)
-    assert found["yunikorn_scheduler_node", frozenset({("state", "active")})] == 5
+    assert samples(answer.text)["yunikorn_scheduler_node", frozenset({("state", "active")})] == 5
     accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
     answer = await get(service, headers={"Accept": accept})
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -45,10 +43,7 @@ async def test_2_14_metrics_for_prometheus() -> None:
     assert answer.text.endswith("# EOF\n")
 
 
-@pytest.mark.asyncio
-async def test_2_15_a_scrape_before_any_registration(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_2_15_a_scrape_before_any_registration(caplog: pytest.LogCaptureFixture) -> None:
     service = SchedulerService(manual=True)
     answer = await get(service)
     assert answer.status_code == 200
@@ -56,7 +51,6 @@ async def test_2_15_a_scrape_before_any_registration(
     assert (records, service.failures, caplog.text) == (0, 0, "")
 
 
-@pytest.mark.asyncio
 async def test_others_may_add_metrics() -> None:
     streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
     told: list[Measured] = [
@@ -69,7 +63,6 @@ async def test_others_may_add_metrics() -> None:
     assert samples(answer.text)["quadriga_grpc_sent_total", frozenset()] == 7
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["quadriga_inbox", "other_name", ""])
 async def test_names_that_are_not_theirs_and_who_fails_to_measure_are_left_out(
     name: str, caplog: pytest.LogCaptureFixture

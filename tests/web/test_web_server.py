@@ -50,7 +50,6 @@ async def status(
     return b""
 
 
-@pytest.mark.asyncio
 async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_off(
     monkeypatch: pytest.MonkeyPatch, still: LiveCluster
 ) -> None:
@@ -62,7 +61,6 @@ async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_
         assert await status(*await stack.enter_async_context(connected(port))) == b""
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("size", "said"), [(32 << 10, b"200"), ((32 << 10) + 1, b"400")])
 async def test_q16_a_head_beyond_its_bound_is_refused_also_if_it_comes_at_once(
     size: int, said: bytes, still: LiveCluster
@@ -73,7 +71,6 @@ async def test_q16_a_head_beyond_its_bound_is_refused_also_if_it_comes_at_once(
         assert await status(*ends, head) == said
 
 
-@pytest.mark.asyncio
 async def test_who_goes_makes_room(still: LiveCluster) -> None:
     async with served(still, 1) as port:
         for _ in range(3):
@@ -84,7 +81,6 @@ async def test_who_goes_makes_room(still: LiveCluster) -> None:
                     await ends[0].read()
 
 
-@pytest.mark.asyncio
 async def test_it_says_when_it_ends(cluster: LiveCluster) -> None:
     server = WebServer(create_app(cluster.service, cluster.views), port=0)
     await server.ended()
@@ -113,7 +109,6 @@ def test_files_that_are_not_what_they_should_be_are_named(tmp_path: Path) -> Non
         server_context(text, text)
 
 
-@pytest.mark.asyncio
 async def test_q16_one_address_cannot_take_all_connections(still: LiveCluster) -> None:
     async with served(still, 4, connections_per_client=1) as port, connected(port) as first:
         assert await status(*first) == b"200"

@@ -1,5 +1,6 @@
-"""The eleven health checks: what each of them finds, and that a busy cluster passes them (2.12)."""
+"""The eleven health checks (2.12): what each finds, a busy cluster passes them; a loop that hangs is named (Q16)."""
 
+import logging
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,11 +12,8 @@ from everything_life import Life
 
 from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
-from quadriga.core.checks.health import (
-    CHECK_EVERY,
-    check_in_steps,
-    check_interval,
-)
+from quadriga.core.checks.health import CHECK_EVERY, check_in_steps, check_interval
+from quadriga.core.driver.watchdog import Watchdog
 from quadriga.core.runtime.stepwise import finish
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, RegisterResourceManagerRequest
@@ -50,9 +48,7 @@ def failing(script: Script) -> dict[int, str]:
     found = finish(check_in_steps(script.scheduler.partitions()))
     checks = found["HealthChecks"]
     assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
-    wrong = {
-        at: check["DiagnosisMessage"] for at, check in enumerate(checks) if not check["Succeeded"]
-    }
+    wrong = {at: c["DiagnosisMessage"] for at, c in enumerate(checks) if not c["Succeeded"]}
     assert found["Healthy"] == (not wrong)
     return wrong
 
@@ -260,3 +256,43 @@ def test_2_2_3_the_interval_of_checks(value: str | None, expected: int) -> None:
     extra = {} if value is None else {"health.checkInterval": value}
     assert check_interval(extra) == expected
     assert CHECK_EVERY == 30 * 10**9
+
+
+class Clock:
+    now = 0
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_q16_what_took_over_a_second_is_named_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    watchdog = Watchdog(clock, lambda thing: f"pod {thing}")
+    watchdog.at("quick")
+    clock.now += SECOND
+    watchdog.at("slow")
+    watchdog.detail = "ask 7"
+    clock.now += 2 * SECOND
+    watchdog.at("next")
+    clock.now += 10
+    watchdog.idle()
+    clock.now += 100 * SECOND  # it waits
+    watchdog.idle()
+    assert caplog.messages == ["the loop spent 2.0 s on pod slow (last question: ask 7)"]
+    assert (watchdog.count, watchdog.longest) == (1, 2 * SECOND)
+    assert watchdog.busy() == 0
+    assert watchdog.stuck(0) == ""
+
+
+def test_q16_a_loop_that_hangs_is_named_by_another_thread(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    watchdog = Watchdog(clock)
+    watchdog.at("pod default/endless")
+    clock.now += 3 * SECOND
+    assert watchdog.stuck(5 * SECOND) == ""
+    clock.now += 3 * SECOND
+    with caplog.at_level(logging.ERROR):
+        said = [watchdog.stuck(5 * SECOND) for _ in range(3)]
+    assert said == ["its loop has been at pod default/endless for 6.0 s"] * 3
+    assert caplog.messages == said[:1]
+    assert watchdog.busy() == 6 * SECOND

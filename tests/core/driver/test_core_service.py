@@ -164,8 +164,7 @@ def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -
             said += [f"{r.applicationID} released {r.UUID}" for r in message.released]
     for app in ("one", "two"):
         mine = [line.removeprefix(f"{app} ") for line in said if line.startswith(f"{app} ")]
-        assert mine[:2] == ["Accepted", "Running"]
-        assert mine[-1] == "Waiting"
+        assert (mine[:2], mine[-1]) == (["Accepted", "Running"], "Waiting")
         for uuid in ("a-0", "b-0"):
             assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
 
@@ -311,9 +310,7 @@ def test_requests_after_the_end_are_refused(threaded: bool) -> None:
     assert len(heard.calls) == 1
 
 
-def test_requests_of_many_threads_before_the_end_are_answered(
-    service: SchedulerService,
-) -> None:
+def test_requests_of_many_threads_before_the_end_are_answered(service: SchedulerService) -> None:
     heard = Heard()
     begin(service, heard)
 

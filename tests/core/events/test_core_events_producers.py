@@ -1,9 +1,16 @@
-"""Every row of the table of event records (2.16), by what happens."""
+"""Every row of the table of event records (2.16), by what happens, and the table: one row for each change."""
+
+import ast
+from functools import cache
+from pathlib import Path
 
 import pytest
+from core_steps import partitions
 from core_world import later, launch, queues, refuse, reported, scripted, serve
 from event_lines import RecordReader
 
+from quadriga.core.events import observers
+from quadriga.fsm import LIFECYCLES
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
@@ -172,9 +179,7 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask(
-    asked: bool,
-) -> None:
+def test_x44_2_11_a_recovered_allocation_enters_its_leaf_and_serves_an_ask(asked: bool) -> None:
     script, reader = recorded(ONE_QUEUE, "a")
     if asked:
         script.ask("a", "k", vcore=1000)
@@ -364,3 +369,61 @@ def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
         "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
         "no preemption victim found)"
     ]
+
+
+CORE = Path(__file__).parents[3] / "core"
+
+
+def _functions_of_the_observer() -> dict[str, list[str]]:
+    """By name, the types that each function is called with."""
+    found = {}
+    for node in ast.walk(ast.parse((CORE / "model" / "observer.py").read_text())):
+        if isinstance(node, ast.AnnAssign):
+            assert isinstance(node.target, ast.Attribute)
+            assert isinstance(node.annotation, ast.Subscript)  # Callable[[...], None]
+            types = node.annotation.slice.elts[0].elts  # type: ignore[attr-defined]
+            found[node.target.attr] = [ast.unparse(each) for each in types]
+    return found
+
+
+@cache
+def _functions_in(module: str) -> dict[str, list[str]]:
+    """By name, the types of the parameters but for the first one, the log or ``self``."""
+    found = {}
+    for node in ast.walk(ast.parse((CORE / "events" / module).read_text())):
+        if isinstance(node, ast.FunctionDef):
+            types = [each.annotation for each in node.args.args[1:]]
+            found[node.name] = [ast.unparse(each) for each in types if each is not None]
+    return found
+
+
+REPORTED = _functions_of_the_observer()
+
+
+def test_every_change_has_one_row_and_is_reported_somewhere() -> None:
+    by_listener = {"settings_changed", "state_dropped"}
+    assert sorted([*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]) == sorted(REPORTED)
+    for change, record in observers.CHANGES.items():
+        module = f"{record.__module__.rpartition('.')[2]}.py"
+        assert _functions_in(module)[record.__name__] == REPORTED[change], change
+    for change, method in observers.QUOTA_CHANGES.items():
+        assert _functions_in("quota_events.py")[method.__name__] == REPORTED[change], change
+    assert set(observers.TRANSITIONS) <= set(LIFECYCLES.values())
+    # A function that nothing calls would be a record that is never made.
+    calls = {
+        node.func.attr
+        for path in CORE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert calls >= REPORTED.keys()
+
+
+def test_quota_events_follow_the_partitions_that_there_are() -> None:
+    script = Script(partitions("default", "other"))
+    recorder = script.scheduler.resource_managers()[0].observer
+    assert isinstance(recorder, observers.Recorder)
+    followed = recorder.quota_events.partitions
+    assert [partition.name for partition in followed] == ["default", "other"]
+    script.configure(partitions("default"))
+    assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]

@@ -37,10 +37,7 @@ def no_room(key: str, left: int, app: str = "a", vcore: int = 1000, queue: str =
 
 
 def room(key: str, vcore: int = 1000) -> str:
-    return (
-        f"REQUEST NONE {key} a vcore={vcore} "
-        f"(Request '{key}' has become schedulable in queue 'root.small')"
-    )
+    return f"REQUEST NONE {key} a vcore={vcore} (Request '{key}' has become schedulable in queue 'root.small')"
 
 
 def asking(script: Script, *apps: str, keys: str = "k", **more: Any) -> None:

@@ -153,8 +153,7 @@ def test_2_16_the_records_of_one_allocation_are_read_one_by_one() -> None:
             expected = everything[start - first :][:count]
             assert events.batch(start, count).records == expected
     assert tuple(stream.poll()) == everything
-    late = events.open_stream("host", history=4)
-    assert tuple(late.poll()) == everything[-4:]
+    assert tuple(events.open_stream("host", history=4).poll()) == everything[-4:]
     script.events.clear()
     script.advance(2)
     assert script.events == [message_of(record) for record in everything[:2]]
@@ -282,8 +281,7 @@ def test_i40_a_service_sends_the_events_of_one_push_together() -> None:
     assert listener.calls == []
     assert service.step(3 * SECOND) == 1
     assert listener.calls == [["root", "root.default"]]
-    batch = service.read(lambda scheduler: scheduler.events.batch())
-    assert len(batch.records) == 2
+    assert len(service.read(lambda scheduler: scheduler.events.batch()).records) == 2
 
 
 def test_no_resource_manager_makes_the_ring_larger_than_a_million() -> None:

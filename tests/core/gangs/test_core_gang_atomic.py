@@ -1,7 +1,5 @@
 """Atomic admission: gangs are placed in one step, and one at a time keeps nodes (Q1 to Q5)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -200,9 +198,7 @@ def test_q8_there_is_one_record_until_the_gang_lacks_something_else(script: Scri
     gang(script, "g", 2, 4)
     for _ in range(2):
         script.schedule()
-        script.release(
-            "s", "a-0"
-        )  # then one node has room, and an attempt fails as the last one did
+        script.release("s", "a-0")  # one node has room, and an attempt fails as the last one did
     assert len(waits(reader)) == 1
     single(script, "v", vcore=4)
     assert waits(reader) == []
@@ -368,8 +364,7 @@ def test_d328_waiting_does_not_count(style: str, root: str, tags: dict[str, str]
 
 @pytest.mark.parametrize(("root", "tags"), [("", ATTEMPT), (FROM_ATTEMPT, {})])
 @pytest.mark.parametrize(
-    ("style", "states"),
-    [("Soft", ["Resuming", "Accepted"]), ("Hard", ["Killing", "Killed"])],
+    ("style", "states"), [("Soft", ["Resuming", "Accepted"]), ("Hard", ["Killing", "Killed"])]
 )
 def test_d328_the_timeout_counts_from_the_first_failed_attempt(
     style: str, states: list[str], root: str, tags: dict[str, str]

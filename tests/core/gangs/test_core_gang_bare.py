@@ -67,9 +67,7 @@ def told(script: Script, name: str, key: str) -> str:
     return script.scheduler.explain(name, key).verdict
 
 
-def test_k204_members_are_placed_in_one_decision_and_the_application_runs(
-    script: Script,
-) -> None:
+def test_k204_members_are_placed_in_one_decision_and_the_application_runs(script: Script) -> None:
     announce(script, "g", 6)
     assert news(serve(script, "g", "m0", "m1", vcore=2)) == []
     assert (state(script), lacks(script)) == ("Accepted", "asks")
@@ -119,9 +117,7 @@ def test_k204_x17_its_execution_timeout_is_the_time_that_it_may_run() -> None:
     assert state(script) == "Killing"
 
 
-def test_k204_g6_a_rejected_gang_and_refused_placeholder_asks_have_a_reason(
-    script: Script,
-) -> None:
+def test_k204_g6_a_rejected_gang_and_refused_placeholder_asks_have_a_reason(script: Script) -> None:
     announce(script, "g", 4, "root.small")
     assert "cannot fit application g: gang request" in script.log[-1]
     announce(script, "g", 4)
@@ -305,9 +301,7 @@ def test_k204_preemption_breaks_up_as_few_running_gangs_as_it_can() -> None:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_k204_with_a_recovered_member_it_runs_and_asks_are_placed_alone(
-    asked: bool,
-) -> None:
+def test_k204_with_a_recovered_member_it_runs_and_asks_are_placed_alone(asked: bool) -> None:
     """Those that came before it are not placed without it."""
     script = Script(config())
     announce(script, "g", 6)

@@ -1,7 +1,5 @@
 """The budget for capacity that is kept idle for gangs (Q10), and what is not kept at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -105,9 +103,7 @@ def test_q10_services_that_are_young_are_kept_for_the_patience_at_most() -> None
 @pytest.mark.parametrize(
     ("told", "keeps"), [(f"{3 * 24 * HOUR}", True), (f"{20 * 24 * HOUR}", False)], ids=str
 )
-def test_q10_what_is_told_to_run_beyond_the_window_is_not_waited_for(
-    told: str, keeps: bool
-) -> None:
+def test_q10_what_is_to_run_beyond_the_window_is_not_waited_for(told: str, keeps: bool) -> None:
     script = world(2, **{"gang.gather.after": "48h"})
     for name in "ab":
         assert single(script, name, 6, tags={"expected.runtime": told})

@@ -119,8 +119,7 @@ def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Scrip
 
 
 def test_x16_several_types_are_checked_together(order: str) -> None:
-    config = siblings(most="memory: 12, vcore: 4")
-    script = scripted(config, order=order, memory=100, vcore=100_000)
+    script = scripted(siblings(most="memory: 12, vcore: 4"), order=order, memory=100, vcore=100_000)
     launch(script, "plain", "x", vcore=1000, queue=LEFT)
     script.app("a", RIGHT, gang={"memory": 4, "vcore": 4000})
     assert serve(script, "a", *"pqrs", group="tg", placeholder=True, memory=1, vcore=1000) == []

@@ -1,7 +1,5 @@
 """Gangs that are alike wait for room in one line: the decisions are those of trying each of them."""
 
-from __future__ import annotations
-
 from random import Random
 from unittest.mock import patch
 

@@ -81,9 +81,7 @@ def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -
     running_gang(script, count=2, size=4)
     assert member(script, "m0", "m1", size=10) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     reasons = script.scheduler.explain("g", "m1").reasons
-    assert any(
-        "limit 16 B memory, used 14 B memory, asked 10 B memory" in reason for reason in reasons
-    )
+    assert any("limit 16 B memory, used 14 B memory, asked 10 B memory" in r for r in reasons)
     script.confirm()
     assert script.schedule() == []
     assert group_counts(script) == (1, 1, 0)
@@ -106,9 +104,7 @@ def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
     assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
 
 
-def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(
-    script: Script,
-) -> None:
+def test_x37_what_a_larger_member_needs_is_held_until_it_is_taken_back(script: Script) -> None:
     """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
     parked(script, 6, 20)
     assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
@@ -141,8 +137,7 @@ def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> 
     """With its quota: an ask that comes later gets only what is left of it."""
     script.configure(limited_to(6))
     stranded(script)
-    ask = script.scheduler.application("g").asks["real"]
-    assert ask.state == "Parked"
+    assert script.scheduler.application("g").asks["real"].state == "Parked"
     (reason, *_) = script.scheduler.explain("g", "real").reasons
     assert reason.startswith("its placeholder is gone, node n1 drains")
     assert script.schedule() == []

@@ -1,7 +1,5 @@
 """The plan of a gang and its carrying out: the same choices and messages as one by one (Q2, G4)."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest
@@ -46,9 +44,7 @@ def story(script: Script) -> list[str]:
 
 @pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("seed", range(4))
-def test_q2_members_get_the_nodes_and_messages_that_they_get_one_by_one(
-    sort: str, seed: int
-) -> None:
+def test_q2_members_get_the_nodes_and_messages_they_get_one_by_one(sort: str, seed: int) -> None:
     """Gangs of one task group that all have room: there is nothing to plan ahead for."""
     random = Random(seed)
     vcores = [random.choice((4, 6, 9, 16)) for _ in range(random.choice((3, 8, 40)))]
@@ -156,9 +152,7 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("seed", range(4))
-def test_q2_the_first_nodes_are_enough(
-    sort: str, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_q2_first_nodes_are_enough(sort: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan with predicates is that among all nodes, and looks at few of them where these are accepted."""
     places: list[list[str]] = []
     score, scored = NodeIndex.policy_score, [0, 0]
@@ -262,21 +256,13 @@ def test_m6_a_draining_node_takes_the_member_that_requires_it_and_no_other(
     script.node("n000", NodeInfo.DRAIN_NODE)
     script.app("g", gang={"vcore": 4 + others * size})
     script.ask(
-        "g",
-        "pinned",
-        group="p",
-        placeholder=True,
-        vcore=4,
-        tags={TAG_REQUIRED_NODE: "n000"},
+        "g", "pinned", group="p", placeholder=True, vcore=4, tags={TAG_REQUIRED_NODE: "n000"}
     )
     script.ask("g", *(f"m{at}" for at in range(others)), group="m", placeholder=True, vcore=size)
     script.schedule()
     fits = others * size <= 6
     partition = script.scheduler.partition()
-    held = {
-        name: sorted(each.ask.ask_key for each in node.allocations)
-        for name, node in partition.nodes.items()
-    }
+    held = {n: sorted(e.ask.ask_key for e in e.allocations) for n, e in partition.nodes.items()}
     if fits:
         assert held == {"n000": ["pinned"], "n001": [f"m{at}" for at in range(others)]}
     else:

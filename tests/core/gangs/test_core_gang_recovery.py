@@ -53,8 +53,7 @@ def test_g56_recovery_knows_no_quota(script: Script) -> None:
     script.app("g", gang={"memory": 1})
     script.app("h")
     existing = [ran("a", app="h", group=""), ran("b", app="h", group=""), placeholder("p0")]
-    heard = script.node("n1", memory=2, existing=existing)
-    assert heard[-1] == "accepted node n1"
+    assert script.node("n1", memory=2, existing=existing)[-1] == "accepted node n1"
     assert sum(script.scheduler.application("h").queue.allocated) == 3
 
 

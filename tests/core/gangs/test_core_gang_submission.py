@@ -100,9 +100,7 @@ def test_g6_types_without_a_limit_are_not_checked(script: Script) -> None:
     assert script.app("h", "root.free", gang={"memory": 10_000}) == ["accepted h"]
 
 
-def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_starts_it(
-    script: Script,
-) -> None:
+def test_g7_a_fair_queue_takes_no_gang_and_a_stateaware_one_starts_it(script: Script) -> None:
     """X15: all placeholders make it Starting, the second replacement makes it Running."""
     (answer,) = script.app("g", "root.fair", gang={"memory": 1})
     assert answer == (

@@ -1,7 +1,5 @@
 """What was lent a node until a planned start and overran is preempted, by option (``gang.gather.preempt``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The planned start of the protected gang (Q9 to Q11), in small clusters where the test ends what runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -1,7 +1,5 @@
 """What waits longest for a quota or a limit has a planned start there (Q12)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -173,17 +171,10 @@ def test_q12_no_quota_is_kept_longer_than_the_budget_and_the_patience_allow() ->
     world.run(60)
     assert world.plan is None
     counts = world.script.scheduler.partition().waiting.quota_counts
-    assert [counts[each] for each in GATHERINGS] == [
-        1,
-        0,
-        1,
-        2,
-    ]  # the gang, and a job after an hour
+    assert [counts[e] for e in GATHERINGS] == [1, 0, 1, 2]  # the gang, and a job after an hour
 
 
-def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_its_start_there() -> (
-    None
-):
+def test_q12_a_gang_without_nodes_at_its_planned_start_keeps_the_quota_for_its_start() -> None:
     """Jobs of another queue fill the nodes. Quota and nodes are free for the gang one after the other, within twenty
     minutes."""
     world = World(vcore=8, **{"gang.gather.budget": "10%", "gang.gather.patience": "2m"})
@@ -193,9 +184,7 @@ def test_q12_a_gang_that_lacks_nodes_at_its_planned_start_keeps_the_quota_for_it
     assert world.run(150, "wide") < 20 + 60 + 25
 
 
-def test_q12_a_gang_that_starts_one_by_one_and_ends_before_the_planned_start_passes_the_gate() -> (
-    None
-):
+def test_q12_a_gang_that_starts_one_by_one_and_ends_before_its_plan_passes_the_gate() -> None:
     """Seven of ten are in use for two hours, and the single ask needs all: a gang of three for a minute may run."""
     world = World(**{"gang.admission": "whole"})
     world.submit("long", 1, 7, told=7200)

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 def live(setting: Setting) -> History:
     """Run it to the end; every job must end."""
     history = History(setting)
-    stuck = history.run()
-    assert not stuck, f"{setting}\n{history.picture()}\n{history.story()}"
+    assert not history.run(), f"{setting}\n{history.picture()}\n{history.story()}"
     assert history.ended.keys() == {job.name for job in setting.jobs}
     return history
 
@@ -117,9 +116,7 @@ def test_q4_singles_and_whole_gangs_go_on_where_a_gathering_gang_has_started() -
 
 
 @pytest.mark.parametrize("order", ["design", "k8shim"])
-def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(
-    order: str,
-) -> None:
+def test_q6_a_running_gang_that_lost_a_placeholder_waits_for_no_gathering_one(order: str) -> None:
     """The one holds a node that the other needs, and lacks a node that the other would keep."""
     running = Job(name="running", groups=(Group(2, cores=4),), gang=True)
     single = Job(name="single", groups=(Group(1, cores=2),), arrives=16, runs=40, priority=5)

@@ -52,8 +52,7 @@ def app() -> Application:
 
 def test_every_field_of_a_kind_is_tried_here() -> None:
     given = {each.name for each in fields_of(AskKind) if each.init} - {"requires"}
-    fields = given | {*Requirements._fields}
-    assert fields == OTHERS.keys()
+    assert given | {*Requirements._fields} == OTHERS.keys()
 
 
 @pytest.mark.parametrize("field", OTHERS)

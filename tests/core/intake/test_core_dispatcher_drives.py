@@ -96,7 +96,7 @@ _SCENARIOS: list[tuple[Route, str, Scenario]] = [
     (table.NODES,        "reject",               twice),
     (table.NODES,        "allocated submit served asked run", fresh),
 ]
-FIRES = {(table.name_of(r), each): scenario for r, names, scenario in _SCENARIOS for each in names.split()}
+FIRES = {(table.name_of(r), each): s for r, names, s in _SCENARIOS for each in names.split()}
 ANSWERS: dict[tuple[str, str], tuple[Scenario, ...]] = {
     # route, field of the response                 scenarios that are answered with it
     (table.name_of(table.NEW),          "accepted"):           (lambda s: s.app("new"),),
@@ -154,9 +154,7 @@ def put(monkeypatch: pytest.MonkeyPatch) -> Callable[[Route, Route], None]:
     def put(old: Route, new: Route) -> None:
         if old.field:
             rows = dispatcher._BY_MESSAGE[old.message]
-            changed = tuple(
-                new if table.name_of(row) == table.name_of(old) else row for row in rows
-            )
+            changed = tuple(new if table.name_of(r) == table.name_of(old) else r for r in rows)
             monkeypatch.setitem(dispatcher._BY_MESSAGE, old.message, changed)
         else:
             monkeypatch.setitem(dispatcher._CONFIGURE, old.message, new)
@@ -169,12 +167,8 @@ BY_NAME = {table.name_of(route): route for route in ROUTES}
 
 
 def test_every_trigger_and_every_response_of_every_row_is_tried() -> None:
-    assert FIRES.keys() == {
-        (table.name_of(r), field) for r in ROUTES for field in fields_of(r.fires)
-    }
-    assert ANSWERS.keys() == {
-        (table.name_of(r), field) for r in ROUTES for field in r.answers.fields
-    }
+    assert FIRES.keys() == {(table.name_of(r), f) for r in ROUTES for f in fields_of(r.fires)}
+    assert ANSWERS.keys() == {(table.name_of(r), f) for r in ROUTES for f in r.answers.fields}
 
 
 @pytest.mark.interpreted
@@ -243,9 +237,7 @@ def test_an_action_answers_as_its_row_says(
         script.node("n1", each.action, memory=1)
 
 
-MODULES = {
-    f"{name}_fsm": importlib.import_module(f"quadriga.fsm.lifecycles.{name}") for name in LIFECYCLES
-}
+MODULES = {f"{n}_fsm": importlib.import_module(f"quadriga.fsm.lifecycles.{n}") for n in LIFECYCLES}
 
 
 def named_by(tree: ast.AST) -> Iterator[str]:

@@ -112,9 +112,7 @@ def test_x19_r3_a_release_by_key_is_confirmed_and_serves_who_waits(script: Scrip
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_r4_x32_i42_a_release_nobody_asked_for_or_unknown_is_not_confirmed(
-    script: Script,
-) -> None:
+def test_r4_x32_i42_a_release_nobody_asked_for_or_unknown_is_not_confirmed(script: Script) -> None:
     """One without an application ends none of ours, and by UUID it is refused as ever."""
     run(script, "app", "a", vcore=1000)
     report(script, others("pod-1", vcore=1500))

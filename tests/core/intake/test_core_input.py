@@ -141,8 +141,7 @@ def test_sums_beyond_64_bits() -> None:
     submit(script, "app", "a", repeat=2**31 - 1, vcore=MOST)
     partition = script.scheduler.partition()
     assert partition.root.pending[partition.registry.index["vcore"]] == (2**31 - 1) * MOST
-    explanation = script.scheduler.explain("app", "a")
-    assert explanation.reasons
+    assert script.scheduler.explain("app", "a").reasons
     script.node("n1", vcore=MOST, occupied={"vcore": MOST, "memory": MOST})
     script.node("n1", si.NodeInfo.UPDATE, vcore=1)
     assert script.schedule() == []

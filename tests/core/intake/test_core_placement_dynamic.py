@@ -58,8 +58,7 @@ def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent(script: Script)
     assert isinstance(leaf, LeafQueue)
     assert not leaf.managed
     assert leaf.max == {"memory": 50, "vcore": 2000}
-    assert leaf.guaranteed == {"memory": 10}
-    assert leaf.max_applications == 3
+    assert (leaf.guaranteed, leaf.max_applications) == ({"memory": 10}, 3)
     assert leaf.template is None
     # properties come down with the template over them
     assert leaf.raw_properties == {

@@ -162,8 +162,7 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
     ],
 )
 def test_whom_a_rule_is_for(rule: str, user: str, groups: tuple[str, ...], passes: bool) -> None:
-    script = cluster(f"{{name: fixed, value: root.a, filter: {rule}}}")
-    said = add(script, user=user, groups=groups)
+    said = add(cluster(f"{{name: fixed, value: root.a, filter: {rule}}}"), user=user, groups=groups)
     assert (said == "root.a") is passes, said
 
 
@@ -246,8 +245,7 @@ def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
     assert notes == [
         "partition default: placement rule 1 (primarygroup) never matches: there is no such rule",
         "partition default: placement rule 2 (tag) never matches: it has no value",
-        "partition default: placement rule 3 (user) never matches: "
-        "parent rule fixed: it has no value",
+        "partition default: placement rule 3 (user) never matches: parent rule fixed: it has no value",
     ]
     assert "rule 1 (primarygroup): there is no such rule" in add(script, "root.a")
 

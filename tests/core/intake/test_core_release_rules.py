@@ -109,8 +109,7 @@ def test_r5_the_watchdog_repeats_a_release_that_counts_once(script: Script, kind
     app = script.scheduler.application("g")
     assert app.released == 0
     group = app.gang.task_groups["tg"]
-    heard = script.release("g", uuid, kind)
-    assert heard == (["new g/real-0 on n1"] if kind == REPLACED else [])
+    assert script.release("g", uuid, kind) == (["new g/real-0 on n1"] if kind == REPLACED else [])
     counted = (app.released, group.replaced, group.timed_out)
     assert counted == ((1, 1, 0) if kind == REPLACED else (1, 0, 1))
     assert script.release("g", uuid, kind) == []  # the answer to a repetition

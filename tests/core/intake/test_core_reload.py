@@ -175,11 +175,7 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
     assert script.scheduler.partition().root.priorities == {}
 
 
-POLICIES = [
-    ("fifo", "enabled"),
-    ("fair", "disabled"),
-    *((kind, "enabled") for kind in SORT_POLICIES[1:]),
-]
+POLICIES = [("fifo", "enabled"), ("fair", "disabled"), *((k, "enabled") for k in SORT_POLICIES[1:])]
 
 
 @pytest.mark.parametrize("after", POLICIES, ids="-".join)

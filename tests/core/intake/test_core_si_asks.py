@@ -36,12 +36,7 @@ def ask_message(key: str = "a", **fields: Any) -> AllocationAsk:
 
 
 def news(script: Script) -> list[Allocation]:
-    return [
-        new
-        for _, message in script.messages
-        if isinstance(message, AllocationResponse)
-        for new in message.new
-    ]
+    return [new for _, m in script.messages if isinstance(m, AllocationResponse) for new in m.new]
 
 
 def gang(*, order: str = "design", size: int = 2) -> Script:

@@ -203,9 +203,7 @@ def test_x45_a_row_of_asks_is_taken_up_as_each_alone_would_be() -> None:
     rejected = [line for line in said if line.startswith("rejected")]
     assert rejected == [line for line in said_alone if line.startswith("rejected")]
     # the rejections of a request come together, at its end
-    assert [line for line in said if line not in rejected] == [
-        line for line in said_alone if line not in rejected
-    ]
+    assert [e for e in said if e not in rejected] == [e for e in said_alone if e not in rejected]
     assert recorded == recorded_alone
     assert sum(line.startswith("new app/") for line in said) == 25
 

@@ -114,9 +114,7 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
     placed(script, "two")
     heard = script.node("n1", si.NodeInfo.DECOMISSION)
     released = ["released app/a-0 STOPPED_BY_RM", "released app/b-0 STOPPED_BY_RM"]
-    assert [line for line in heard if "app" in line] == in_order(
-        order, "app Waiting (wait)", *released
-    )
+    assert [e for e in heard if "app" in e] == in_order(order, "app Waiting (wait)", *released)
     assert set(heard[2:] if order == "design" else heard) >= {"two Waiting (wait)"}
     assert "released two/a-0 STOPPED_BY_RM" in heard
     assert script.scheduler.partition().nodes == {}

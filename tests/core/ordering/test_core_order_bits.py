@@ -79,9 +79,7 @@ LIMITS = "limits: [{limit: each, users: ['*'], maxresources: {vcore: 40m}}]"
 
 @pytest.mark.parametrize("settings", ["", LIMITS])
 @pytest.mark.parametrize("policy", ["fifo", "fair"])
-def test_5_5_many_sizes_are_served_in_the_order_of_all_applications(
-    policy: str, settings: str
-) -> None:
+def test_5_5_many_sizes_are_served_in_the_order_of_applications(policy: str, settings: str) -> None:
     """Applications of many users ask for many sizes, with and without limits of users. Whatever nodes have room
     for, the first application is the one that a look at all finds, and so is its first ask."""
     rng = Random(policy + settings)

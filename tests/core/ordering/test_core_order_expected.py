@@ -130,9 +130,7 @@ def test_q11_the_policy_may_change_while_applications_wait() -> None:
     assert order(script, "long", "short") == ["short", "long"]
 
 
-def test_q11_eight_updates_each_time_that_a_wait_doubles(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_q11_eight_updates_each_time_that_a_wait_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     script = full()
     for number in range(20):
         waits(script, f"a{number}", HOUR)
@@ -146,9 +144,7 @@ def test_q11_eight_updates_each_time_that_a_wait_doubles(
     assert count == [20 * 8]
 
 
-def test_q11_a_call_renews_a_part_and_the_next_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_q11_a_call_renews_a_part_and_the_next_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_run_time, "_MOST", 2)
     script = full()
     apps = [f"a{number}" for number in range(5)]
@@ -211,8 +207,7 @@ def test_q11_what_predicts_is_the_closest_that_three_have_ended_of() -> None:
     assert expected(script, "a", user="me", queue="root.other").endswith("queue and task group)")
     assert expected(script, "b", user="me") == "10 s (predicted by user)"
     assert expected(script, "c", user="new") == "500 s (predicted by queue)"
-    group = expected(script, "d", user="them", group="tg")
-    assert group == "500 s (predicted by user)"
+    assert expected(script, "d", user="them", group="tg") == "500 s (predicted by user)"
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,7 @@ def test_5_7_nodes_that_come_and_go_one_by_one_are_in_order(
         found = [index.best(shape), index.in_order(shape), index.first(shape, 3)]
         if at % 3:
             continue
-        positions = [index.position(node) for node in index.nodes]
-        assert positions == list(range(len(index.nodes)))
+        assert [index.position(node) for node in index.nodes] == list(range(len(index.nodes)))
         kept = [node.score for node in index.nodes]
         index.relayout()
         assert found == [index.best(shape), index.in_order(shape), index.first(shape, 3)]

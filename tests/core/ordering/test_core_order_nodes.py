@@ -1,10 +1,11 @@
-"""Which node: rules of 5.7 as scenarios, and the parts that keep the order."""
+"""Which node: rules of 5.7 as scenarios, the parts that keep the order, the table of shapes, the default."""
 
-import functools
-import operator
+import logging
 import random
 from fractions import Fraction
+from functools import reduce
 from itertools import product
+from operator import or_
 from typing import Any
 
 import pytest
@@ -12,12 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tree_side import tree
 
-from quadriga.core.ordering import best_nodes
+from quadriga.core import Options
+from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, load
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.ordering import best_nodes, fitting
+from quadriga.core.ordering.fitting import Fitting
 from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.resources.demand import EVERY_BIT, MAX_UNHEAPED, Level, Ranking
-from quadriga.core.resources.shapes import Requirements, Shapes
-from quadriga.si import NodeInfo
-from quadriga.sim.scripted.script import Script
+from quadriga.core.resources.shapes import Requirements, Shape, Shapes
+from quadriga.core.views import Views
+from quadriga.si import NodeInfo, UpdateConfigurationRequest
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.scripted.script import ONE_QUEUE, Script
+from quadriga.sim.selection import first
+from quadriga.sim.simulation import Simulation
+from quadriga.sim.workload import embedded
+from tests.core.service_side import Heard, register
 
 
 def nodes_of(heard: list[str]) -> list[str]:
@@ -134,8 +145,7 @@ def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
     script.node("n1", NodeInfo.UPDATE, vcore=4, disk=1)
     assert nodes_of(script.schedule()) == ["n1"]
     partition = script.scheduler.partition()
-    used = partition.registry.mapping(partition.root.allocated)
-    assert used == {"vcore": 2, "gpu": 1, "disk": 1}
+    assert partition.registry.mapping(partition.root.allocated) == {"vcore": 2, "gpu": 1, "disk": 1}
 
 
 def test_the_board_forgets_a_long_log_and_still_knows_every_node() -> None:
@@ -275,9 +285,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
             child.touch()
         offered = [child.demand for child in children]
         most = max(most, len([bits for bits in offered if bits]))
-        assert (
-            root.demand_below == root.above.demand_below == functools.reduce(operator.or_, offered)
-        )
+        assert root.demand_below == root.above.demand_below == reduce(or_, offered)
         for able in range(1, 8):
             waiting = [child for child in children if child.demand & able]
             assert root.best(able) is min(waiting, key=lambda child: child.key, default=None)
@@ -318,3 +326,132 @@ def test_shapes_in_use_are_not_forgotten() -> None:
         shapes.used(other)
         shapes.unused(other)
     assert shapes.intern(Requirements((7,))) == (kept, False)
+
+
+AMOUNTS = st.tuples(*[st.integers(0, 5)] * 3)
+
+
+def fit(shapes: list[Shape], free: tuple[int, ...]) -> int:
+    return sum(shape.allocate for shape in shapes if shape.fits(free))
+
+
+@given(st.lists(AMOUNTS, max_size=12), st.data())
+def test_the_table_knows_what_fits(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
+    answers_as_each_shape(vectors, data)
+
+
+@pytest.mark.interpreted
+@given(st.lists(AMOUNTS, max_size=30), st.data())
+def test_a_large_table_knows_what_fits(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
+    """With many shapes it keeps fewer sums."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_MANY", 4)
+        patch.setattr(fitting, "_STEP", 3)
+        answers_as_each_shape(vectors, data)
+
+
+def answers_as_each_shape(vectors: list[tuple[int, ...]], data: st.DataObject) -> None:
+    shapes, table, known = Shapes(), Fitting(), dict[int, Shape]()
+    for vector in vectors:
+        shape, _ = shapes.intern(Requirements(vector))
+        assert table.add(shape)
+        known[shape.number] = shape
+        if data.draw(st.booleans()):
+            gone = known.pop(data.draw(st.sampled_from(sorted(known))))
+            table.remove(gone)
+            table.remove(gone)
+        free = data.draw(AMOUNTS)
+        assert table.every == sum(each.allocate for each in known.values())
+        assert table.within(free) == fit(list(known.values()), free)
+
+
+@pytest.mark.interpreted
+def test_the_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "_MOST", 1)
+    shapes, table = Shapes(), Fitting()
+    first, second = (shapes.intern(Requirements((value,)))[0] for value in (1, 2))
+    assert table.add(first) and table.add(first)
+    assert not table.add(second)
+    table.remove(second)
+    table.remove(first)
+    assert table.add(second)
+
+
+def test_q2_a_plan_that_is_taken_back_hides_no_room() -> None:
+    script = Script(options=Options(gang_admission="atomic"))
+    script.node("n1", vcore=4)
+    for name in ("n2", "n3", "n4"):
+        script.node(name, vcore=1)
+    script.app("gang", gang={"vcore": 7})
+    script.ask("gang", "large", group="one", placeholder=True, vcore=3)
+    script.ask("gang", "small-1", "small-2", group="two", placeholder=True, vcore=2)
+    assert not script.schedule()  # each group has room, and both together have not
+    script.app("single")
+    script.ask("single", "pod", vcore=2)
+    assert [line for line in script.schedule() if line.startswith("new single/pod")]
+
+
+WORKLOAD = first(embedded(days=1), None, 3)
+
+
+def _served(text: str) -> str:
+    service = SchedulerService(manual=True)
+    service.register_resource_manager(register(config=text), Heard())
+    return Views(service.scheduler).configuration()["partitions"][0]["nodesortpolicy"]["type"]
+
+
+def test_a_queue_file_without_a_node_order_is_simulated_as_it_is_served() -> None:
+    queues = SimulationOptions(config=ONE_QUEUE, queue_map=(("*", "root.default"),))
+    report = Simulation(WORKLOAD, queues).run()
+    assert report.data["options"]["node_sort"] == _served(ONE_QUEUE) == DEFAULT_NODE_SORT_POLICY
+    made = Simulation(WORKLOAD, SimulationOptions()).run()
+    assert made.data["options"]["node_sort"] == DEFAULT_NODE_SORT_POLICY
+    assert Options().node_sort_policy == load(ONE_QUEUE).partitions[0].node_sort_policy
+
+
+@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+def test_the_report_names_the_node_order_of_the_file(policy: str) -> None:
+    text = ONE_QUEUE + f"    nodesortpolicy: {{type: {policy}}}\n"
+    options = SimulationOptions(config=text, queue_map=(("*", "root.default"),))
+    told = Simulation(WORKLOAD, options).run().data["options"]
+    assert told["node_sort"] == _served(text) == policy
+    # the file decides these for each queue
+    assert told["policy"] is None and told["gang_admission"] is None
+
+
+def test_the_log_names_the_node_order_of_each_manager(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "quadriga.service")
+    service = SchedulerService(manual=True)
+    service.configure("")
+    service.register_resource_manager(register("a", config=""), Heard())
+    text = ONE_QUEUE + "    nodesortpolicy: {type: fair}\n"
+    service.register_resource_manager(register("b", config=text), Heard())
+    assert caplog.messages == [
+        "default queues: nodes are ordered by bestfit (partition default)",
+        "resource manager a: nodes are ordered by bestfit (partition default)",
+        "resource manager b: nodes are ordered by fair (partition default)",
+    ]
+
+
+def test_k55_the_log_warns_of_a_resource_managers_queues(caplog: pytest.LogCaptureFixture) -> None:
+    """Those of the default queues are told by who has read them."""
+    rules = "placementrules: [{name: provided}, {name: user, create: true}]"
+    text = f"partitions: [{{name: default, {rules}, queues: [{{name: root, submitacl: '*'}}]}}]"
+    service = SchedulerService(manual=True)
+    service.configure(text)
+    service.register_resource_manager(register("a", config=""), Heard())
+    assert caplog.messages == []
+    service.register_resource_manager(register("b", config=ONE_QUEUE), Heard())
+    service.update_configuration(
+        UpdateConfigurationRequest(rmID="b", config=text.replace("default", "DEFAULT"))
+    )
+    (told,) = caplog.messages
+    assert told.startswith(
+        "resource manager b: warning 1 of 1: partitions[0].placementrules[0] (line 1): everyone may name the queue"
+    )
+
+
+def test_the_log_names_at_most_five_partitions() -> None:
+    queues = "queues: [{name: root}]"
+    text = "partitions:\n" + "".join(f"- {{name: p{n}, {queues}}}\n" for n in range(7))
+    assert load(text).node_order == "bestfit (partitions p0, p1, p2, p3, p4 and 2 more)"

@@ -182,8 +182,7 @@ def test_5_6_many_sizes_at_once() -> None:
     [("vcore: 0", ["x/cpu-0", "x/mem-0"]), ("vcore: 0, memory: 10", ["x/mem-0"])],
 )
 def test_5_1_zero_is_a_limit_only_beside_something_else(limit: str, served: list[str]) -> None:
-    config = tree(f"a, resources: {{max: {{{limit}}}}}")
-    script = prepared(config, "x:a", vcore=10, memory=10)
+    script = prepared(tree(f"a, resources: {{max: {{{limit}}}}}"), "x:a", vcore=10, memory=10)
     script.ask("x", "cpu", vcore=1)
     script.ask("x", "mem", memory=1)
     assert news(script.schedule()) == served

@@ -105,10 +105,7 @@ def test_blocks_and_a_short_log_decide_alike(policy: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(scores, "_SMALL", 10**6)
     assert decided() == blocks
     monkeypatch.setattr(
-        NodeIndex,
-        "_log_limit",
-        property(lambda node_index: 3, lambda node_index, value: None),
-        raising=False,
+        NodeIndex, "_log_limit", property(lambda n: 3, lambda n, value: None), raising=False
     )
     assert decided() == blocks
     assert any("new" in line for line in blocks)

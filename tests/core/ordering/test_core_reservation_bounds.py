@@ -316,9 +316,7 @@ def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None
     script.ask("odd", "s", vcore=1)
     assert serve(script, "small", "s", tags={RUNTIME: text}, vcore=1) == []
     about_app, about_ask = [note for _, note in script.scheduler.notes]
-    assert about_app.startswith(
-        f"tag expected.runtime of application odd is ignored: {text!r} is no"
-    )
+    assert about_app.startswith(f"tag expected.runtime of application odd is ignored: {text!r} is")
     assert about_ask.startswith("tag expected.runtime of ask s of application small is ignored: ")
 
 

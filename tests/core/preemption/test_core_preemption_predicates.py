@@ -105,9 +105,7 @@ def test_5_6_an_ask_that_predicates_refuse_everywhere_may_still_reserve() -> Non
     script.ask("app", "h", vcore=1)
     waited(script)
     assert reserved(script) == {}
-    script.scheduler.set_predicate(
-        script.rm_id, lambda key, node, allocate: "busy" if allocate else None
-    )
+    script.scheduler.set_predicate(script.rm_id, lambda key, node, a: "busy" if a else None)
     script.schedule()
     assert reserved(script) == {"n1": "app/h"}  # the tightest fit
     script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: None)
@@ -147,9 +145,7 @@ def served(callback: NullCallback) -> list[str]:
     return victims(script)
 
 
-def test_i37_the_service_asks_the_callback_which_may_refuse_or_fail(
-    caplog: object,
-) -> None:
+def test_i37_the_service_asks_the_callback_which_may_refuse_or_fail(caplog: object) -> None:
     manager = Manager(PreemptionPredicatesResponse(success=True, index=1))
     assert served(manager) == ["low/d-0", "low/c-0"]
     (args,) = manager.asked

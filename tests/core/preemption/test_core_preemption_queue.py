@@ -131,7 +131,6 @@ def test_2_8_a_victim_keeps_its_reason_whatever_ends_it(end: str) -> None:
     assert taken.message.endswith("to run ask: h")
     assert (low.preempting, low.preempted) == (0, 1)
     partition = script.scheduler.partition()
-    views = Views(script.scheduler)
-    history = views.application(partition.name, "low")["resourceHistory"]
+    history = Views(script.scheduler).application(partition.name, "low")["resourceHistory"]
     assert [each["vcore"] for each in history["preemptedResource"].values()] == [11]  # 1 for 11 s
     assert script.scheduler.check() == []

@@ -456,9 +456,7 @@ def said(found: Any) -> Any:
     return offer.node.node_id, *victims
 
 
-def test_5_9_candidates_found_once_are_those_of_each_ask(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_5_9_candidates_found_once_are_those_of_each_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = guaranteed._plan
     kept = 0
 

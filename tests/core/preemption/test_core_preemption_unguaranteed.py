@@ -88,9 +88,7 @@ def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
     assert len(victims(script, *(f"h{n}" for n in range(4)))) == 2
     assert sorted(reserved(script).values()) == ["high/h0", "high/h1"]
     text = explained(script, "high", "h2")
-    assert text.startswith(
-        "root.high would be 1m CPU above what is guaranteed to it, with what others"
-    )
+    assert text.startswith("root.high would be 1m CPU above what is guaranteed to it, with what")
     script.confirm()
     assert len(news(script.schedule())) == 2
     assert after(script, 60) == []
@@ -130,8 +128,7 @@ def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
     for name in "dcba":
         jobs.submit(name, name, 8)
     running = jobs.run(300)
-    assert running["a"] == 3
-    assert running["b"] == 2
+    assert (running["a"], running["b"]) == (3, 2)
     assert len(jobs.victims) == 5
 
 

@@ -188,10 +188,7 @@ class World(Script):
                     app.pending,
                     app.reserved_headroom,
                     app.max_allocated,
-                    {
-                        name: (g.count, g.pending, g.allocated)
-                        for name, g in app.gang.task_groups.items()
-                    },
+                    {n: (g.count, g.pending, g.allocated) for n, g in app.gang.task_groups.items()},
                     *app.asks,
                 )
                 for app in partition.applications.values()
@@ -227,8 +224,7 @@ def test_with_batches_the_decisions_are_the_same(seed: int, policy: str, no_batc
     batch = (1, 1, 10)[seed % 3] if policy == "fair" else 1
     batched = lived(seed, batch, policy)
     no_batches()
-    single = lived(seed, batch, policy)
-    for what, seen in single.items():
+    for what, seen in lived(seed, batch, policy).items():
         assert batched[what] == seen, what
 
 
@@ -268,9 +264,7 @@ def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.interpreted
 def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
-    world = World(1, 1)
-    partition = world.scheduler.partition()
-    app = partition.applications["app-0"]
+    app = World(1, 1).scheduler.partition().applications["app-0"]
     kind = AskKind(Requirements((1, 2), "n1"), priority=9, placeholder=True, task_group="group")
     first = Ask(app, "first", kind, 7, 11)
     said = {

@@ -210,8 +210,7 @@ def test_what_was_due_before_a_message_happens_before_it() -> None:
     outputs = script.scheduler.apply(NODE_REQUEST, 40 * 10**9)
     said = [line for output in outputs for line in lines(output.message)]
     assert said[0] == "app Completed (complete)"
-    update = outputs[0].message.updated[0]
-    assert update.stateTransitionTimestamp == 30 * 10**9
+    assert outputs[0].message.updated[0].stateTransitionTimestamp == 30 * 10**9
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["application", "allocation"])
@@ -269,8 +268,7 @@ def test_edges_are_counted_among_what_is_remembered() -> None:
     for name in ("n1", "n2", "n3", "n4"):
         script.advance(1)
         script.node(name, vcore=4000)
-    edges = script.scheduler.journal.edges()
-    assert edges == {("node", "New", "accept", "Schedulable"): 3}
+    assert script.scheduler.journal.edges() == {("node", "New", "accept", "Schedulable"): 3}
     assert script.scheduler.journal.since == 2 * 10**9
     assert script.scheduler.story("node/n1") == ()
     (record,) = script.scheduler.story("node/n2")

@@ -50,8 +50,7 @@ GROUP = ("users: ['*'], maxresources: {memory: 20}", "groups: [g1], maxresources
 
 
 def new_script(*entries: str, leaves: str = "a") -> Script:
-    config = tree(*leaves, root=f"submitacl: '*', {limits(*entries)}")
-    script = Script(config, check=False)
+    script = Script(tree(*leaves, root=f"submitacl: '*', {limits(*entries)}"), check=False)
     script.node("n1", memory=100_000)
     return script
 
@@ -113,9 +112,7 @@ def test_a_limit_over_several_leaves_costs_a_look_in_each(looks: Looks, apps: in
     assert count <= 1 + 2 * 4
 
 
-def test_users_with_room_are_found_and_without_limits_none_is_asked(
-    looks: Looks,
-) -> None:
+def test_users_with_room_are_found_and_without_limits_none_is_asked(looks: Looks) -> None:
     script = new_script("users: ['*'], maxresources: {memory: 5}")
     crowd(script, 400, 40)
     assert looks.of(script) == (120, 40)  # each user once with room and twice without
@@ -163,8 +160,7 @@ def cost(scheduling: Any, *case: Any) -> int:
         scheduler.schedule(0)
     finally:
         sys.settrace(before)
-    placed = sum(len(node.allocations) for node in scheduler.partition().nodes.values())
-    assert placed == PODS
+    assert sum(len(node.allocations) for node in scheduler.partition().nodes.values()) == PODS
     return count
 
 

@@ -73,9 +73,7 @@ def test_q16_what_is_placed_elsewhere_asks_about_no_refused(labels: Labels, wait
     assert labels.questions("n2") == 0
 
 
-def test_q16_refused_asks_are_tried_with_more_room_or_new_answers(
-    labels: Labels,
-) -> None:
+def test_q16_refused_asks_are_tried_with_more_room_or_new_answers(labels: Labels) -> None:
     script = full(labels, "n2-x", "n2-y")
     assert news(script.release("a", "n2-first-0") + script.schedule()) == ["a/n2-x-0 on n2"]
     script = full(labels, "n2-x", "n2-y")
@@ -83,9 +81,7 @@ def test_q16_refused_asks_are_tried_with_more_room_or_new_answers(
     assert news(script.schedule()) == ["a/n2-y-0 on n1"]
 
 
-def test_q16_a_node_that_refuses_is_asked_again_where_none_says_why(
-    labels: Labels,
-) -> None:
+def test_q16_a_node_that_refuses_is_asked_again_where_none_says_why(labels: Labels) -> None:
     script = full(labels, "n2-x")
     serve(script, "a", "any", vcore=1_000)
     script.release("a", "any-0")
@@ -125,9 +121,7 @@ def test_q16_a_gang_with_a_refused_member_waits_for_the_same(labels: Labels) -> 
     assert len(news(script.release("a", "n2-first-0") + script.schedule())) == 2
 
 
-def test_q16_with_a_budget_calls_try_some_and_the_next_go_on_by_priority(
-    labels: Labels,
-) -> None:
+def test_q16_with_a_budget_calls_try_some_and_the_next_go_on_by_priority(labels: Labels) -> None:
     keys = [f"n2-{number}" for number in range(40)]
     script = full(labels, *keys)
     script.ask("a", "n2-urgent", vcore=10_000, priority=5)
@@ -138,9 +132,7 @@ def test_q16_with_a_budget_calls_try_some_and_the_next_go_on_by_priority(
     scheduler = script.scheduler
     scheduler.schedule(script.now, budget=64)
     assert scheduler.unfinished
-    assert [str(each.uuid) for each in scheduler.partition().nodes["n1"].allocations] == [
-        "n2-urgent-0"
-    ]
+    assert [str(e.uuid) for e in scheduler.partition().nodes["n1"].allocations] == ["n2-urgent-0"]
     assert len({key for key in labels.asked if key.startswith("n2")}) < 20
     calls = 1
     while scheduler.unfinished:

@@ -1,7 +1,5 @@
 """Shared devices: an ask takes a share of one unit, or whole free units (Q14)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -87,8 +85,7 @@ def test_q14_a_share_is_of_one_unit_and_whole_units_are_wholly_free(
 
 @pytest.mark.parametrize("milli", [1001, 1500, 2999])
 def test_q14_more_than_one_device_is_whole_devices(milli: int) -> None:
-    script = cluster(4)
-    (rejected,) = script.ask("a", "k", **gpu(milli))
+    (rejected,) = cluster(4).ask("a", "k", **gpu(milli))
     assert f"wants {milli}m of {GPU}: a share is at most 1000m" in rejected
 
 
@@ -224,10 +221,7 @@ def test_q14_units_add_up_whatever_happens(data: st.DataObject) -> None:
         for node in partition.nodes.values():
             assert min(node.available) >= 0
             for each in node.allocations:
-                assert (
-                    sum(amount for _, amount in each.units)
-                    == each.vector[partition.registry.index[GPU]]
-                )
+                assert sum(a for _, a in each.units) == each.vector[partition.registry.index[GPU]]
                 assert all(amount == 1000 for _, amount in each.units) or len(each.units) == 1
             for app in (partition.applications["a"], partition.applications["b"]):
                 for group in app.groups.values():

@@ -1,10 +1,12 @@
-"""No timer makes a driver loop, and none depends on the time of day (Q16)."""
-
-from __future__ import annotations
+"""No timer makes a driver loop, none depends on the time of day, and waits for the owner are measured (Q16)."""
 
 import logging
 import random
+import threading
+from concurrent.futures import Future
+from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +16,11 @@ from preemption_side import TWO_QUEUES, ask, filled
 from quadriga.base.times import SECOND
 from quadriga.core import Options
 from quadriga.core.driver.clock import SteadyClock
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.standstill import Standstill
+from quadriga.core.driver.work_queue import WorkItem, WorkQueue, described
 from quadriga.fsm import QUEUE
-from quadriga.si import NodeInfo
+from quadriga.si import AllocationAsk, AllocationRequest, NodeInfo, NodeRequest
 from quadriga.si.constants import TAG_CREATION_TIME
 from quadriga.sim import Simulation, SimulationError
 from quadriga.sim.scripted.script import Script
@@ -160,15 +164,12 @@ def test_q16_time_advances_in_any_world(seed: int) -> None:
 # -- drivers ---------------------------------------------------------------------------------------
 
 
-def test_q16_a_standstill_is_reported_once_and_slowed_down(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_q16_a_standstill_is_told_once_and_slowed_down(caplog: pytest.LogCaptureFixture) -> None:
     standstill = Standstill(lambda: "application.gang_idle of g")
     with caplog.at_level(logging.ERROR, "quadriga.service"):
         pauses = [standstill.pause(changed=False) for _ in range(1020)]
     assert pauses[:999] == [0.0] * 999
-    assert pauses[999:1002] == [0.01, 0.02, 0.04]
-    assert pauses[-1] == 1.0
+    assert (pauses[999:1002], pauses[-1]) == ([0.01, 0.02, 0.04], 1.0)
     (record,) = caplog.records
     assert "application.gang_idle of g" in record.getMessage()
     assert standstill.pause(changed=True) == 0.0
@@ -213,3 +214,70 @@ def test_q16_the_clock_comes_back_to_the_time_of_day_and_never_goes_back() -> No
     for _ in range(300):
         assert clocks.pass_by(1) > 0
     assert clocks.steady() == clocks.wall
+
+
+def item(rm_id: str, request: Any = None) -> WorkItem:
+    return WorkItem(partial(list, request or ()), Future(), rm_id)
+
+
+def test_q16_the_oldest_request_of_each_rm_and_all_waiting_times_are_measured() -> None:
+    now = 0
+    queue = WorkQueue(threading.Thread(), 256, lambda: now)
+    queue.put(item("a"))
+    now = 3 * SECOND
+    queue.put(item("b"))
+    chunked = queue.take()
+    assert chunked is not None
+    queue.put_back(chunked)  # it waits until its last chunk is taken
+    queue.put(item(""))
+    now = 4 * SECOND
+    assert queue.delays() == {"a": 4 * SECOND, "b": SECOND}
+    while queue.take() is not None:
+        pass
+    assert queue.delays() == {}
+    assert (queue.taken, queue.waited) == (3, 8 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (
+            AllocationRequest(rmID="rm", asks=[AllocationAsk(allocationKey="ask-1")]),
+            "AllocationRequest of rm with 1 items, the first of asks is 'ask-1'",
+        ),
+        (
+            NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n" * 5_000)]),
+            f"NodeRequest of rm with 1 items, the first of nodes is '{'n' * 100}'",
+        ),
+        (None, "a look at the scheduler of rm"),
+    ],
+)
+def test_q16_the_watchdog_names_the_request_and_its_first_item(request_: Any, text: str) -> None:
+    work = partial(list, request_) if request_ is not None else partial(list)
+    assert described(WorkItem(work, Future(), "rm")) == text
+
+
+def test_q16_a_service_whose_owner_does_not_come_back_says_what_it_is_at() -> None:
+    """A read blocks the owner until the test lets it go on; a request behind it waits."""
+    service = SchedulerService()
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def block(scheduler: object) -> None:
+        at_it.set()
+        go_on.wait(30)
+
+    try:
+        done = service.read_later(block)
+        assert at_it.wait(30)
+        waits = service.submit(AllocationRequest(rmID="rm"))
+        said = service.slow(-1)
+        assert said.startswith("its loop has been at a look at the scheduler for 0.")
+        assert "a request of rm has waited for 0." in said
+        assert service.slow(3600 * SECOND) == ""
+    finally:
+        go_on.set()
+        done.result(30)
+        assert waits.exception(30) is not None
+        service.stop()
+    assert service.delays() == {}
+    assert service.taken_and_waited[0] == 1

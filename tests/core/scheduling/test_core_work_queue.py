@@ -60,8 +60,7 @@ def test_new_work_comes_before_busy_resource_managers(queue: WorkQueue) -> None:
     put(queue, *["a"] * 50, *["b"] * 50)
     assert taken(queue, 25).count("a") == 15
     put(queue, "c-registers")
-    rest = taken(queue)
-    assert rest[0] == "c-registers"
+    assert taken(queue)[0] == "c-registers"
 
 
 def test_work_that_keeps_coming_waits_for_a_turn_of_the_others(queue: WorkQueue) -> None:

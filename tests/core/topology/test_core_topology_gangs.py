@@ -1,7 +1,5 @@
 """Gangs that want something of the domains that they run in (Q13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -72,9 +70,7 @@ def told(script: Script, name: str, key: str) -> str:
     return str(script.scheduler.explain(name, key).verdict)
 
 
-def test_q13_all_members_run_in_one_domain_of_the_required_level_and_a_large_one_stays_free() -> (
-    None
-):
+def test_q13_all_members_run_in_one_domain_of_the_required_level_and_a_large_one_is_free() -> None:
     """Rack 1 of zone a and rack 1 of zone b are two racks. The rack with the least room that is enough is
     taken; nodes without labels are in none."""
     script = cluster("- a1 a1 b1 b1 b1")
@@ -123,17 +119,11 @@ def test_q13_q14_shares_of_a_device_are_counted_by_unit() -> None:
 
 @pytest.mark.parametrize(("bound", "placed"), [("host=1", "n0 n1 n2"), ("host=2-4", "n0 n0 n0")])
 def test_q13_the_members_of_a_domain_are_bounded(bound: str, placed: str) -> None:
-    script = cluster("a1 a1 a1 a1", vcore=8)
-    assert nodes_of(gang(script, "g", 3, {MEMBERS: bound})) == placed
-
-
-def nodes_of(found: list[str]) -> str:
-    return " ".join(found)
+    assert " ".join(gang(cluster("a1 a1 a1 a1", vcore=8), "g", 3, {MEMBERS: bound})) == placed
 
 
 @pytest.mark.parametrize(
-    "tags",
-    [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}],
+    "tags", [{MEMBERS: "host=0"}, {MEMBERS: "host=3-2"}, {MEMBERS: "=3"}, {REQUIRED: "x" * 318}]
 )
 def test_q13_a_rule_that_cannot_be_read_is_refused(tags: dict[str, str]) -> None:
     """Whether the application or an ask has it. An ask that is known stays as it was."""
@@ -216,8 +206,7 @@ def test_q13_victims_of_preemption_are_in_one_domain() -> None:
     script.ask("s", "n0", "n1", "n2", vcore=4)
     assert nodes(script.schedule()) == ["n0", "n1", "n2"]
     gang(script, "g", 4, RACK, queue="root.first")
-    heard = later(script, 5)
-    assert preempted(heard) == ["s/n2-0"]
+    assert preempted(later(script, 5)) == ["s/n2-0"]
     assert sorted(reserved(script)) == ["n2", "n3"]
     script.confirm(PREEMPTED, most=1)
     assert nodes(script.schedule()) == ["n2", "n2", "n3", "n3"]

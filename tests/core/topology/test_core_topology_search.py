@@ -1,7 +1,5 @@
 """The search for domains (Q13) beside an exhaustive one: the same gangs fit, in no more domains."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -53,17 +51,13 @@ def search(
     levels.configure(LABELS)
     levels.update(object(), lambda: attributes_of(nodes))
     rooms = Rooms(
-        free.__getitem__,
-        lambda shape: np.array([f[0] // shape.need[0][1] for f in free], dtype=np.int64),
+        free.__getitem__, lambda s: np.array([f[0] // s.need[0][1] for f in free], dtype=np.int64)
     )
     more: dict[str, Any] = {"running": {}, "barred": {}, "ready": None, "pack": pack}
     found = Search(
         levels, rooms, np.zeros(len(nodes)), packs=packs, most_packed=MOST_NODES, **more
     ).run(
-        [
-            Part(at, Shape(at, Requirements((size,))), n, "g", None)
-            for at, (size, n) in enumerate(parts)
-        ],
+        [Part(at, Shape(at, Requirements((s,))), n, "g", None) for at, (s, n) in enumerate(parts)],
         rule,
     )
     placed: dict[int, list[int]] = {}
@@ -144,14 +138,11 @@ def test_q13_members_of_two_sizes_fit_one_rack_if_they_can(
     fits = False
     for chosen in product(range(len(nodes)), repeat=len(sizes)):
         taken = [
-            sum(s for s, at in zip(sizes, chosen, strict=True) if at == n)
-            for n in range(len(nodes))
+            sum(s for s, m in zip(sizes, chosen, strict=True) if m == n) for n in range(len(nodes))
         ]
         if all(used <= room for used, (_, _, room) in zip(taken, nodes, strict=True)):
             fits = fits or cost(nodes, Rule("rack"), list(chosen)) is not None
     assert bool(placed) == fits
-    assert sorted(size for each in placed.values() for size in each) == (
-        sorted(sizes) if fits else []
-    )
+    assert sorted(size for e in placed.values() for size in e) == (sorted(sizes) if fits else [])
     assert all(sum(each) <= nodes[node][2] for node, each in placed.items())
     assert cost(nodes, Rule("rack"), list(placed)) is not None

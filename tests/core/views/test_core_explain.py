@@ -96,8 +96,7 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
 
 def test_5_7_the_named_node_is_the_one_of_a_decision() -> None:
     """Before there was any, and after."""
-    config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
-    script = on_nodes(config, n1=8000)
+    script = on_nodes(ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n", n1=8000)
     script.node("n2", vcore=8000, occupied={"vcore": 4000})
     for key in ("k", "l"):
         submit(script, f"app-{key}", key, vcore=1000)
@@ -127,8 +126,7 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
     assert dict(quota.numbers)["headroom"] == 10_000  # what is kept for gangs bounds gangs only
     assert found.verdict == (
-        "The whole gang has to fit before it starts: it needs 8 CPU, and queue root.q has "
-        "room for 4 CPU."
+        "The whole gang has to fit before it starts: it needs 8 CPU, and queue root.q has room for 4 CPU."
     )
 
 
@@ -267,9 +265,7 @@ def test_nodes_are_explained_as_if_they_were_looked_at_one_by_one(
             script.ask(app, f"{app}-{number}", **size)
     script.schedule()
     later(script, 3)
-    waiting = [
-        ask for app in script.scheduler.partition().applications.values() for ask in app.asks
-    ]
+    waiting = [ask for a in script.scheduler.partition().applications.values() for ask in a.asks]
     assert waiting
     found = [explained(script, key[0], key).checks for key in waiting]
     monkeypatch.setattr("quadriga.core.explain.nodes.MOST_TYPES", -1)

@@ -67,8 +67,7 @@ def small_gang_cluster() -> Script:
 
 
 def test_2_13_a_small_gang_cluster_where_nobody_registered_a_plugin() -> None:
-    script = small_gang_cluster()
-    views = Views(script.scheduler, start_time=1)
+    views = Views(small_gang_cluster().scheduler, start_time=1)
     views.sample()
     text = as_text(views.state_dump(log_level="DEBUG"))
     if os.environ.get("QUADRIGA_GOLDEN") == "write":
@@ -147,8 +146,7 @@ def test_2_13_a_service_makes_the_dump_between_two_steps() -> None:
         service.register_resource_manager(request, Manager())
         views = Views(service.scheduler)
         dump = json.loads(service.state_dump(views, log_level="WARN"))
-    assert dump["rmDiagnostics"] == {"pods": 3}
-    assert dump["logLevel"] == "WARN"
+    assert (dump["rmDiagnostics"], dump["logLevel"]) == ({"pods": 3}, "WARN")
     assert [each["name"] for each in dump["partitions"]] == ["default"]
 
 

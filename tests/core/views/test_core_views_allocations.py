@@ -105,8 +105,7 @@ def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
     assert not ask_of(script, "high", "h")["triggeredPreemption"]
     later(script, 31)
     assert ask_of(script, "high", "h")["triggeredPreemption"]
-    preempted = [a["uuid"] for a in app_of(script, "low")["allocations"] if a["preempted"]]
-    assert len(preempted) == 1
+    assert len([a["uuid"] for a in app_of(script, "low")["allocations"] if a["preempted"]]) == 1
     views = views_of(script)
     for path in ("root", "root.low"):
         assert views.queue("default", path)["preemptingResource"] == {"vcore": 1000}
@@ -265,5 +264,4 @@ def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None
 
 
 def test_an_application_that_has_ended_holds_nothing() -> None:
-    script = scripted(ONE_QUEUE, "rejected:root.nowhere")
-    assert held(script, "rejected") == Holdings()
+    assert held(scripted(ONE_QUEUE, "rejected:root.nowhere"), "rejected") == Holdings()

@@ -19,8 +19,7 @@ from quadriga.sim.scripted.script import Script, resource
 
 
 def test_2_14_a_queue_says_what_is_configured() -> None:
-    script = on_nodes(TREE, n1={"vcore": 8000, "memory": 80})
-    views = views_of(script)
+    views = views_of(on_nodes(TREE, n1={"vcore": 8000, "memory": 80}))
     web = views.queue("default", "root.prod.web")
     has(web, queuename="root.prod.web", parent="root.prod", partition="", status="Active")
     has(web, isLeaf=True, isManaged=True, sortingPolicy="fifo", prioritySorting=False)
@@ -90,8 +89,7 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
     run(script, "plain", "k", queue="root.dev", memory=1)
     views = views_of(script)
     batch = views.queue("default", "root.prod.batch")
-    assert batch["allocatingAcceptedApps"] == ["gang"]
-    assert batch["runningApps"] == 0
+    assert (batch["allocatingAcceptedApps"], batch["runningApps"]) == (["gang"], 0)
     assert batch["pendingResource"] == {"memory": 0, "vcore": 1000}
     assert views.queues("default")["runningApps"] == 1
     assert views.queues("default")["allocatingAcceptedApps"] == ["gang"]

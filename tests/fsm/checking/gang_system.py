@@ -101,11 +101,7 @@ def release(*names: str) -> Any:
 
 
 def placed(gang: Any, info: Any) -> Iterable[Any]:
-    return (
-        call("placeholder ask", "allocate"),
-        call("placeholder", "allocate"),
-        call("app", "run"),
-    )
+    return call("placeholder ask", "allocate"), call("placeholder", "allocate"), call("app", "run")
 
 
 def member_placed(ask: Any, info: Any) -> Iterable[Any]:
@@ -217,9 +213,7 @@ def gang_system(
             "submit": lambda world: world["app"].state in application_fsm.SERVED,
             "park": may_replace,
         },
-        will={
-            "allocate": lambda world: may_allocate(world) and world["member ask"].state == "Pending"
-        },
+        will={"allocate": lambda w: may_allocate(w) and w["member ask"].state == "Pending"},
         on={
             "submit": call("app", "ask"),
             "park": call("placeholder", "release", reason=allocation_fsm.REPLACEMENT),

@@ -121,9 +121,7 @@ def pod_system(task: Lifecycle = TASK, **network: Any) -> System:
             fx.DeletePod: send("api server", "delete"),
             fx.Reconcile: reconcile,
         },
-        late=lambda task, trigger: (
-            send("core", "confirm") if trigger == "allocated" else ()
-        ),  # K111
+        late=lambda task, t: send("core", "confirm") if t == "allocated" else (),  # K111
     )
     to_shim = {Tell: lambda it, effect: send("task", effect.trigger, **INFO)}
     core = Part("core", CORE, will=("allocate",), may=("release",), on=to_shim)

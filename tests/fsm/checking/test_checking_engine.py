@@ -76,9 +76,7 @@ BANK = Lifecycle(
 
 
 def shop(table: Lifecycle | None = None, **more: Any) -> System:
-    options = {
-        name: more.pop(name) for name in ("always", "possible", "eventually") if name in more
-    }
+    options = {n: more.pop(n) for n in ("always", "possible", "eventually") if n in more}
     return System(
         Part("order", table or order(), will=("send",), on={Ask: send("bank", "pay")}),
         Part("bank", BANK, on={Ask: send("order", "paid")}),
@@ -107,9 +105,7 @@ def test_a_message_that_is_lost_is_missed_unless_it_is_sent_again() -> None:
 
 
 def test_a_message_that_is_repeated_arrives_twice() -> None:
-    twice: Any = {
-        "paid once": lambda world: world["bank"].state != "Booked" or not world["bank"].again
-    }
+    twice: Any = {"paid once": lambda w: w["bank"].state != "Booked" or not w["bank"].again}
     bank = Part(
         "bank",
         BANK,
@@ -298,9 +294,7 @@ def test_a_search_that_meets_its_bound_says_so_and_judges_only_what_it_knows() -
 
 
 def test_a_rule_of_one_world_is_broken_by_the_nearest() -> None:
-    violation = search(
-        shop(always={"never paid": lambda world: world["order"].state != "Paid"})
-    ).violation
+    violation = search(shop(always={"never paid": lambda w: w["order"].state != "Paid"})).violation
     assert violation is not None
     assert violation.moves == (
         Move("fire", "order", "send"),

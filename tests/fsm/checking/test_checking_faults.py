@@ -1,10 +1,12 @@
-"""Faults put into the lifecycles of the scheduler and the shim are found, with the shortest way to them."""
+"""Faults put into the lifecycles are found, with the shortest way to them; docs/checking.md says what is so."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quadriga.fsm import ALLOCATION, APPLICATION, Lifecycle, row
+from quadriga.fsm import ALLOCATION, APPLICATION, Lifecycle, checking, row
 from quadriga.fsm.checking import Violation, check, replay
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
@@ -111,8 +113,24 @@ def test_a_way_to_a_fault_is_a_sequence_diagram() -> None:
     lines = [line.strip() for line in drawn.splitlines()]
     assert lines[0] == "sequenceDiagram"
     assert any("-x" in line and line.endswith(": confirm") for line in lines)
-    assert lines[-1].endswith(
-        "is not reached any more: G50: the application is over, and no pod runs"
-    )
+    assert lines[-1].endswith("not reached any more: G50: the application is over, and no pod runs")
     names = [line.split()[1] for line in lines if line.startswith("participant")]
     assert len(names) == len(set(names)) > 3
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    path = Path(__file__).resolve().parents[3] / "docs" / "checking.md"
+    if not path.is_file():
+        pytest.skip("docs/ is part of a checkout only")
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_program_of_the_page_runs_and_every_public_name_is_there(page: str) -> None:
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE))
+    namespace: dict[str, Any] = {"__name__": "page"}
+    exec(compile(code, "checking.md", "exec"), namespace)
+    assert namespace["violation"].as_mermaid().startswith("sequenceDiagram\n")
+    # What a rule, a reaction or a counterexample is given explains itself where it is used.
+    given = {"Happening", "Message"}
+    assert [n for n in checking.__all__ if n not in page and n not in given] == []

@@ -179,11 +179,7 @@ CHANGES: list[tuple[Any, ...]] = [
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_trigger_follows_every_change(change: tuple[Any, ...], queued: Any) -> None:
     triggers = [(n, trigger) for n in (0, 1) for trigger in ("go", "stop", "turn")]
-    round_ = [
-        *(("fire", *each) for each in triggers),
-        ("at_once", triggers, 2, 3),
-        ("dispatch", "go"),
-    ]
+    round_ = [*(("fire", *e) for e in triggers), ("at_once", triggers, 2, 3), ("dispatch", "go")]
     compare({"queued": queued}, [*START, *round_, change, *round_])
 
 

@@ -103,8 +103,7 @@ def test_models_of_every_kind_of_class(make: Any) -> None:
     assert models[0].to_B() is True
     assert [isinstance(model, cls) for model, cls in zip(models, before, strict=True)] == [True] * 3
     assert [model.__class__ for model in models] == before
-    stranger = make()
-    assert not hasattr(stranger, "go")
+    assert not hasattr(make(), "go")
     assert not hasattr(before[0], "go")
     assert Sensitive.subclasses == 0
 
@@ -303,9 +302,7 @@ MINE: list[str] = []
     ],
     ids=str,
 )
-def test_a_copy_of_an_equal_machine_is_what_the_library_builds(
-    arguments: dict[str, Any],
-) -> None:
+def test_a_copy_of_an_equal_machine_is_what_the_library_builds(arguments: dict[str, Any]) -> None:
     def shown(part: Any) -> Any:
         if isinstance(part, list):
             return [shown(each) for each in part]

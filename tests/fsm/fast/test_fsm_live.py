@@ -267,8 +267,7 @@ def test_a_shared_lifecycle_can_be_read_copied_and_pickled() -> None:
     again = copy.deepcopy(life)
     again.machine.add_transition("doze", "Schedulable", "Asleep")
     assert again.step(node(), "doze").target == "Asleep"
-    machine = NODE.machine
-    assert list(machine.events["drain"].transitions["New"]) == []
+    assert list(NODE.machine.events["drain"].transitions["New"]) == []
     with pytest.raises(InvalidTransition):
         NODE.fire(node("New"), "drain")
 

@@ -65,8 +65,7 @@ def test_an_unknown_state_is_named_with_what_it_resembles() -> None:
         with pytest.raises(UnknownState) as caught:
             look(order)
         assert str(caught.value) == (
-            "order 'A-1' is in unknown state 'Payed' "
-            "(states: Open, Paid, Delivered; did you mean 'Paid'?)"
+            "order 'A-1' is in unknown state 'Payed' (states: Open, Paid, Delivered; did you mean 'Paid'?)"
         )
         error = pickle.loads(pickle.dumps(caught.value))
         assert (error.lifecycle, error.key, error.state) == ("order", "A-1", "Payed")
@@ -139,14 +138,10 @@ class Colour(StrEnum):
     GREEN = "g"
 
 
-def lights(kind: Any) -> Lifecycle:
-    return switch("light", kind.RED, "go", kind.GREEN, "stop", renamed={"y": kind.RED})
-
-
 @pytest.mark.parametrize("kind", [Light, Colour])
 @pytest.mark.parametrize("text", ["GREEN", "g"])
 def test_a_text_becomes_the_member_that_it_stands_for(kind: Any, text: str) -> None:
-    table = lights(kind)
+    table = switch("light", kind.RED, "go", kind.GREEN, "stop", renamed={"y": kind.RED})
     stored: Any = Order("A-1", text)
     if kind is Light or text == "GREEN":
         with pytest.raises(UnknownState, match=f"is in state '{text}', which is <{kind.__name__}"):

@@ -1,7 +1,5 @@
 """Several threads fire at entities of their own, and share the lifecycle."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -187,9 +185,7 @@ class Noting:
 
 
 def make(model: Any, **options: Any) -> FastLockedMachine:
-    return FastLockedMachine(
-        model, states=["A", "B"], initial="A", transitions=TRANSITIONS, **options
-    )
+    return FastLockedMachine(model, states=[*"AB"], initial="A", transitions=TRANSITIONS, **options)
 
 
 def test_it_is_the_librarys_machine_takes_the_fast_way_and_can_be_pickled() -> None:

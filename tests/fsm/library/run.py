@@ -34,8 +34,7 @@ def main(arguments: list[str]) -> int:
         command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", "-p", "substitute", *arguments]
         environment = {**os.environ, "PYTHONPATH": str(HERE)}
         running = {}
-        runs = [(name, forced) for name in RUNS for forced in ("", "1")]
-        for machine, forced in runs:
+        for machine, forced in [(name, forced) for name in RUNS for forced in ("", "1")]:
             with (Path(folder) / (machine + forced)).open("w") as said:
                 wanted_of = {"QUADRIGA_SUBSTITUTE": machine, "QUADRIGA_FORCE_PLANS": forced}
                 running[machine + forced] = subprocess.Popen(

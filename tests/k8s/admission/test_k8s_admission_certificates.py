@@ -48,9 +48,7 @@ def ends(authorities: Sequence[Authority]) -> list[int]:
     return [(each.ends - NOW).days for each in authorities]
 
 
-def test_k166_over_years_what_was_known_signs_the_server_certificate(
-    renewal: Renewal,
-) -> None:
+def test_k166_over_years_what_was_known_signs_the_server_certificate(renewal: Renewal) -> None:
     """A day at a time: whoever trusts the authorities of the day before can connect."""
     current = issue(renewal, NAMES, NOW)
     trusted = [each.pem for each in renewal.authorities]
@@ -70,9 +68,7 @@ def test_k166_over_years_what_was_known_signs_the_server_certificate(
     assert 4 <= issued <= 8
 
 
-def test_k166_the_later_authority_signs_a_year_and_30_days_before_its_end(
-    renewal: Renewal,
-) -> None:
+def test_k166_the_later_authority_signs_a_year_and_30_days_before_its_end(renewal: Renewal) -> None:
     long = "s" * 60 + "." + "n" * 60 + ".svc"
     found = issue(renewal, [*NAMES, long], NOW)
     assert found.issuer is renewal.authorities[1]
@@ -211,8 +207,7 @@ async def kept(
 
 async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
     server, now = MemoryServer(), [NOW - 300 * DAY]
-    source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
-    context, keeper, told = await kept(source)
+    context, keeper, told = await kept(OwnCertificate(server, "own", lambda: NAMES, lambda: now[0]))
     await keeper.refresh()
     async with Listener(context) as listener:
         first = await listener.serial(told[0])
@@ -225,8 +220,7 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
             await keeper.refresh()
             assert told[-1] != before
             assert await listener.serial(before) == await listener.serial(told[-1])
-        second = await listener.serial(told[-1])
-        assert second != first
+        assert await listener.serial(told[-1]) != first
 
 
 async def test_k166_the_old_certificate_stays_until_the_new_authorities_are_known() -> None:

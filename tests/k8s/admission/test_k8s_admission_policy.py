@@ -78,8 +78,7 @@ def test_k208_both_ways_decide_each_row_alike(case: Case) -> None:
     assert bool(outcome.denied) == bool(decision.denied), (outcome.denied, decision.denied)
     by_rules = difference(found, applied(found, decision.patch), case.resource)
     if not decision.denied:
-        by_policies = difference(found, outcome.object, case.resource)
-        assert by_policies == without_preemption(by_rules)
+        assert difference(found, outcome.object, case.resource) == without_preemption(by_rules)
 
 
 def test_k208_k162_every_denial_is_forbidden_and_names_the_user() -> None:
@@ -155,9 +154,7 @@ def test_k169_each_policy_has_its_binding_and_leaves_kube_system_out() -> None:
     found = documents(Settings(), "own")
     policies = [each for each in found if not each["kind"].endswith("Binding")]
     bindings = [each for each in found if each["kind"].endswith("Binding")]
-    assert [each["metadata"]["name"] for each in policies] == [
-        each["spec"]["policyName"] for each in bindings
-    ]
+    assert [e["metadata"]["name"] for e in policies] == [e["spec"]["policyName"] for e in bindings]
     for policy, binding in zip(policies, bindings, strict=True):
         assert binding["kind"] == policy["kind"] + "Binding"
         assert binding["apiVersion"] == policy["apiVersion"]

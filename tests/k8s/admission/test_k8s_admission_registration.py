@@ -35,10 +35,8 @@ def webhooks(version: Version, **more: Any) -> tuple[dict[str, Any], dict[str, A
 def test_k158_scope_and_failure_policy(version: Version) -> None:
     mutating, validating = webhooks(version)
     for webhook, path in ((mutating, "/mutate"), (validating, "/validate-conf")):
-        assert webhook["failurePolicy"] == "Ignore"
-        assert webhook["sideEffects"] == "None"
-        assert webhook["admissionReviewVersions"] == ["v1"]
-        assert webhook["timeoutSeconds"] == 2
+        assert (webhook["failurePolicy"], webhook["sideEffects"]) == ("Ignore", "None")
+        assert (webhook["admissionReviewVersions"], webhook["timeoutSeconds"]) == (["v1"], 2)
         assert webhook["clientConfig"]["service"] == {
             "namespace": "quadriga",
             "name": "yunikorn-admission-controller-service",
@@ -162,8 +160,7 @@ async def test_k166_a_bundle_that_others_wrote_is_kept() -> None:
     assert server.writes == writes
     server.objects[MUTATING]["webhooks"][0]["timeoutSeconds"] = 30
     assert await register(server, wanted(None)) == ""
-    client = server.objects[MUTATING]["webhooks"][0]["clientConfig"]
-    assert client["caBundle"] == "aW5qZWN0ZWQ="
+    assert server.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"] == "aW5qZWN0ZWQ="
 
 
 async def test_a_conflict_is_tried_again_and_a_refusal_is_named() -> None:

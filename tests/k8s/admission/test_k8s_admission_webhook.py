@@ -13,7 +13,6 @@ from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
 from aiohttp import web
 
 from quadriga.base.tls import bare_server_context
@@ -67,9 +66,7 @@ class Running:
 
     async def config_map(self, **found: Any) -> dict[str, Any]:
         names = {"name": "yunikorn-configs", "namespace": "quadriga"}
-        request = {
-            name: found.pop(name) for name in ("name", "namespace", "operation") if name in found
-        }
+        request = {n: found.pop(n) for n in ("name", "namespace", "operation") if n in found}
         return await self.review(
             "/validate-conf",
             resource={"group": "", "version": "v1", "resource": "configmaps"},
@@ -99,7 +96,7 @@ async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
             yield Running(known, server, port, trust, session)
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def webhook() -> AsyncGenerator[Running]:
     async with running() as made:
         yield made
@@ -235,8 +232,7 @@ async def test_k165_the_core_here_and_the_settings_name_what_is_wrong(webhook: R
     assert "resources" in response["status"]["message"]
     wrong = {"service.volumeBindTimeout": "soon", "kubernetes.qps": "-1"}
     message = (await webhook.config_map(data=wrong))["status"]["message"]
-    assert "service.volumeBindTimeout" in message
-    assert "kubernetes.qps" in message
+    assert "service.volumeBindTimeout" in message and "kubernetes.qps" in message
 
 
 async def test_k165_what_both_maps_and_their_archives_give_is_checked(webhook: Running) -> None:

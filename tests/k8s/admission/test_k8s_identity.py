@@ -125,8 +125,7 @@ def test_k57_k168_the_old_label_names_the_user_where_the_annotation_does_not() -
     old = {DOMAIN + "username": "finance.test"}
     found = user_of(pod(labels=old))
     assert (found.user, found.problem) == (User("finance.test"), None)
-    both = pod(labels=old, annotations={USER_INFO: '{"user": "ann"}'})
-    assert user_of(both).user == User("ann")
+    assert user_of(pod(labels=old, annotations={USER_INFO: '{"user": "ann"}'})).user == User("ann")
     unreadable = user_of(pod(labels=old, annotations={USER_INFO: "ann"}))
     assert unreadable.user == User("nobody"), "a claim that admission has not seen"
     # admission leaves pods of the scheduler alone, so their old label says nothing
@@ -230,5 +229,4 @@ def test_k40_to_k42_the_keys_are_those() -> None:
     written = dict(zip(OTHERS[::2], OTHERS[1::2], strict=True))
     for name, key in zip(OF_YUNIKORN[::2], OF_YUNIKORN[1::2], strict=True):
         written[name] = f"yunikorn.apache.org/{key}"
-    found = {name: key for name, key in vars(keys).items() if name in written}
-    assert found == written
+    assert {name: key for name, key in vars(keys).items() if name in written} == written

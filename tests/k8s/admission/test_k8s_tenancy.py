@@ -64,11 +64,7 @@ def test_k52_no_id_of_one_namespace_is_that_of_another() -> None:
     world.add_pod("c", "team-a.b.c", namespace="team-b")
     world.add_pod("d", "yunikorn-team-a-autogen", namespace="team-b")
     world.run(2)
-    assert set(added(world)) == {
-        "team-a.b.c",
-        "team-b.team-a.b.c",
-        "team-b.yunikorn-team-a-autogen",
-    }
+    assert {*added(world)} == {"team-a.b.c", "team-b.team-a.b.c", "team-b.yunikorn-team-a-autogen"}
 
 
 def test_k69_placeholders_name_the_application_as_its_pods_do() -> None:

@@ -54,9 +54,7 @@ def levels(number: int) -> str:
 
 
 def containers(number: int) -> list[Json]:
-    return [
-        {"name": f"c{index}", "resources": {"requests": {"cpu": "1m"}}} for index in range(number)
-    ]
+    return [{"name": f"c{i}", "resources": {"requests": {"cpu": "1m"}}} for i in range(number)]
 
 
 def requirements(number: int) -> list[Json]:
@@ -109,9 +107,7 @@ EXAMPLES: dict[str, Callable[[int], Json]] = {
         containers=[{"resources": {"requests": named(n)}}, {"resources": {"requests": named(1)}}]
     ),
     "podHostPorts": lambda n: spec(
-        containers=[
-            {"ports": [{"hostPort": 1 + port} for port in range(n)] + [{"containerPort": 1}]}
-        ]
+        containers=[{"ports": [{"hostPort": 1 + p} for p in range(n)] + [{"containerPort": 1}]}]
     ),
     "podTolerations": lambda n: spec(tolerations=[{"operator": "Exists"}] * n),
     "podNodeRequirements": lambda n: spec(
@@ -312,9 +308,7 @@ def test_q16_a_node_beyond_the_bounds_takes_no_new_pods_and_is_told(world: World
     pod = world.add_pod("a", "app")
     world.run(1)
     assert pod.uid not in world.bound
-    (event,) = [
-        each for each in world.records if (each.kind, each.reason) == ("Node", "BeyondBounds")
-    ]
+    (event,) = [e for e in world.records if (e.kind, e.reason) == ("Node", "BeyondBounds")]
     assert event.note.startswith("the node takes no new pods: it has 2000 labels")
     world.set_node(node)
     world.run(10)
@@ -375,9 +369,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compared
 
 
-def test_q16_waiting_pods_terms_about_others_cost_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_q16_waiting_pods_terms_about_others_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the terms is another one, so that they share no counts. The others' pods come, get a node, change
     a label and go; their node changes too."""
     there = SmallCluster(n1={"zone": "z1"}, n2={"zone": "z2"})

@@ -222,9 +222,7 @@ def test_q16_no_more_than_a_slice_of_a_gang_is_under_way(monkeypatch: pytest.Mon
     assert len(asked) == 64
     # Two minutes later they are taken for lost, and some are asked for again (K80); then the gang is gone.
     cancelled: list[str] = []
-    monkeypatch.setitem(
-        _EFFECTS, actions.CancelCreate, lambda world, action: cancelled.append(action.name)
-    )
+    monkeypatch.setitem(_EFFECTS, actions.CancelCreate, lambda w, a: cancelled.append(a.name))
     world.run(121)
     world.end_pod(driver.uid)
     world.run(1)

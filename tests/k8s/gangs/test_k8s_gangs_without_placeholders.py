@@ -180,8 +180,7 @@ def test_d356_a_topology_annotation_counts() -> None:
         world.set_node(replace(node, metadata=replace(node.metadata, labels={"zone": zone})))
     members(world, 3, annotations={"quadriga/topology-required": "zone"})
     world.run(10)
-    nodes = {pod.spec.node_name for pod in world.named("m-")}
-    assert (nodes, made(world)) == ({"n0", "n1"}, 0)
+    assert ({pod.spec.node_name for pod in world.named("m-")}, made(world)) == ({"n0", "n1"}, 0)
 
 
 @pytest.mark.parametrize("policy", ["", HARD])
@@ -221,9 +220,7 @@ def test_a_look_at_a_large_gang_does_not_visit_every_member(kind: str) -> None:
     assert world.steps - steps < count * 30
     world.run(1.4)
     texts = {said(world, pod)[1] for pod in world.named("m-")}
-    assert [text.endswith(f"wants {count} pods together, {count - 1} exist") for text in texts] == [
-        True
-    ]
+    assert [t.endswith(f"wants {count} pods together, {count - 1} exist") for t in texts] == [True]
     members(world, 1, count - 1, **named)
     world.add_node("n2", cpu="400", pods=400)
     world.run(5)

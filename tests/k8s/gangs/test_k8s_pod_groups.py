@@ -189,9 +189,7 @@ def test_k204_the_core_gets_the_sum_of_the_members_and_no_originator(world: Worl
     world.add_group("workers", 2, priority=7)
     members(world, 3, cpu="500m")
     world.run(30)
-    (request,) = (
-        new for sent in world.sent if isinstance(sent, si.ApplicationRequest) for new in sent.new
-    )
+    (request,) = (new for s in world.sent if isinstance(s, si.ApplicationRequest) for new in s.new)
     ask = {name: each.value for name, each in request.placeholderAsk.resources.items()}
     assert ask == {"vcore": 1000, "pods": 2}
     assert request.tags["gang.placeholders"] == "none"
@@ -375,8 +373,7 @@ def test_k60_a_gang_that_the_core_rejects_is_tried_again_after_a_pause() -> None
     members(world, 2, owned="set", restart_policy="Always")
     world.run(20)
     assert apps(world) == {"default:workers": "Held"}
-    sent = [each for each in world.sent if isinstance(each, si.ApplicationRequest)]
-    assert len(sent) < 8
+    assert len([each for each in world.sent if isinstance(each, si.ApplicationRequest)]) < 8
     assert world.group_conditions[-1][2].startswith("The application was rejected: not here")
     world.refuse_applications = False
     world.run(60)

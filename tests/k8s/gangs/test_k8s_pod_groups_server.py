@@ -127,8 +127,7 @@ def test_q16_what_is_long_and_not_read_is_not_kept() -> None:
 
 
 def says(reason: str = "Unschedulable", message: str = "no room", version: str = "v1alpha2") -> Any:
-    ref = PodRef("ns", "workers", "uid-workers")
-    return SetGroupCondition(ref, reason, message, version, 3)
+    return SetGroupCondition(PodRef("ns", "workers", "uid-workers"), reason, message, version, 3)
 
 
 @virtual

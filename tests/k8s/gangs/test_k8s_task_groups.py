@@ -119,8 +119,7 @@ def test_k61_names_match_in_any_case_the_last_spelling_counts_and_null_is_absent
     assert one.name == "b"
     assert one.resources == {"vcore": 0, "memory": 1}
     assert one.min_resource == {"cpu": "0", "memory": "1"}
-    assert one.labels == {}
-    assert one.node_selector == {"a": ""}
+    assert (one.labels, one.node_selector) == ({}, {"a": ""})
     assert one.affinity is None
 
 
@@ -257,9 +256,7 @@ def test_k67_anything_else_is_skipped_and_told(parameters: str, policy: Policy, 
     assert found.policy == policy
     assert [each.name for each in found.groups] == ["workers"], "the gang stays"
     notes = [each.note for each in found.problems]
-    assert all(
-        each.startswith(f"annotation {DOMAIN}schedulingPolicyParameters: ") for each in notes
-    )
+    assert all(e.startswith(f"annotation {DOMAIN}schedulingPolicyParameters: ") for e in notes)
     assert any(why in each for each in notes)
 
 
@@ -299,9 +296,7 @@ GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
 def test_k70_a_pod_like_its_group() -> None:
     assert difference({}) is None
-    assert (
-        difference({}, tolerations=[{**each, "tolerationSeconds": 300} for each in GIVEN]) is None
-    )
+    assert difference({}, tolerations=[{**e, "tolerationSeconds": 300} for e in GIVEN]) is None
     assert difference({"nodeSelector": {"a": "b"}}, nodeSelector={"a": "b"}) is None
     same = {**GPU, "operator": "Equal"}
     assert difference({"tolerations": [GPU]}, tolerations=[same, *GIVEN]) is None

@@ -42,9 +42,7 @@ groups = st.fixed_dictionaries(
             st.dictionaries(st.sampled_from(["cpu", "memory", "vcore", "gpu"]), quantities), values
         ),
     },
-    optional={
-        field: values for field in FIELDS if field not in ("name", "minMember", "minResource")
-    },
+    optional={f: values for f in FIELDS if f not in ("name", "minMember", "minResource")},
 )
 definitions = st.one_of(texts, values.map(json.dumps), st.lists(groups, max_size=3).map(json.dumps))
 

@@ -1,7 +1,5 @@
 """Gangs of pods that want something of the domains that they run in (Q13)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -13,8 +13,7 @@ HARD = "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard"
 def lose_touch(world: World, name: str) -> None:
     node = world.nodes[name]
     taints = tuple(
-        Taint("node.kubernetes.io/unreachable", effect=effect)
-        for effect in ("NoSchedule", "NoExecute")
+        Taint("node.kubernetes.io/unreachable", effect=e) for e in ("NoSchedule", "NoExecute")
     )
     status = replace(node.status, conditions=(NodeCondition("Ready", "Unknown"),))
     world.set_node(replace(node, spec=replace(node.spec, taints=taints), status=status))

@@ -18,9 +18,7 @@ def node_actions(world: World) -> list[str]:
     ]
 
 
-def test_k94_t13_a_node_opens_and_nothing_is_bound_while_it_is_cordoned(
-    world: World,
-) -> None:
+def test_k94_t13_a_node_opens_and_nothing_is_bound_while_it_is_cordoned(world: World) -> None:
     world.run(1)
     assert node_actions(world) == ["CREATE_DRAIN", "DRAIN_TO_SCHEDULABLE"]
     assert [each.reason for each in world.records] == ["NodeAccepted"]

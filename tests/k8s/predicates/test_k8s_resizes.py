@@ -171,11 +171,7 @@ def used(made: World, queue: str = "team") -> int:
 
 
 def told(made: World) -> list[tuple[str, str, str]]:
-    return [
-        (each.name, each.type, each.note)
-        for each in made.records
-        if each.reason == "ResizedBeyondQuota"
-    ]
+    return [(e.name, e.type, e.note) for e in made.records if e.reason == "ResizedBeyondQuota"]
 
 
 def test_k209_the_queue_follows_a_condition_that_changes_alone() -> None:

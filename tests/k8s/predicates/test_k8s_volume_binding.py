@@ -99,9 +99,7 @@ class Storage:
 
     @property
     def selected(self) -> list[tuple[str, str]]:
-        return [
-            (name, change["metadata"]["annotations"][SELECTED]) for name, change in self.patches
-        ]
+        return [(name, c["metadata"]["annotations"][SELECTED]) for name, c in self.patches]
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
@@ -289,9 +287,7 @@ async def test_k102_a_volume_that_was_made_for_another_node_does_not_do(storage:
 async def test_k102_the_provisioner_gives_up_and_the_next_node_works(storage: Storage) -> None:
     storage.provision = storage.give_up
     reason = await bind(storage, pod("a"))
-    assert reason == (
-        "persistentvolumeclaim a: the provisioner cannot make a volume for node node-1"
-    )
+    assert reason == "persistentvolumeclaim a: the provisioner cannot make a volume for node node-1"
     storage.provision = storage.bind
     assert await bind(storage, pod("a"), "node-2") is None
     assert storage.selected == [("a", "node-1"), ("a", "node-2")]

@@ -14,9 +14,7 @@ from quadriga.k8s.shim.inputs import CoreAnswered
 
 
 def added(world: World) -> list[si.AddApplicationRequest]:
-    return [
-        new for each in world.sent if isinstance(each, si.ApplicationRequest) for new in each.new
-    ]
+    return [new for e in world.sent if isinstance(e, si.ApplicationRequest) for new in e.new]
 
 
 def test_k58_the_first_pod_says_what_the_application_is(world: World) -> None:
@@ -55,8 +53,7 @@ def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_
     assert world.app_state("app") == "Held"
     reason, message = world.conditions[last.uid]
     assert reason == "SchedulingSkipped"
-    assert "root.nowhere" in message
-    assert "tried again in 256 s" in message
+    assert "root.nowhere" in message and "tried again in 256 s" in message
     world.delete_pod(last.uid)
     world.run(1)
     assert world.app_state("app") == ""
@@ -308,8 +305,7 @@ def test_k71_k81_originators_say_so_and_placeholders_have_conditions_without_a_n
     pod = world.add_gang(2, members=2)
     world.run(3)
     asks = [ask for each in world.sent for ask in getattr(each, "asks", ())]
-    originators = {ask.allocationKey for ask in asks if ask.Originator}
-    assert originators == {pod.uid}
+    assert {ask.allocationKey for ask in asks if ask.Originator} == {pod.uid}
     world = cluster("1", queues=WHOLE)
     world.add_gang(members=2)
     world.run(3)

@@ -218,8 +218,7 @@ def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
     world.inputs.append(AuditEnds())
     world.settle()
     assert world.shim.serving
-    report = world.shim.audit.report
-    assert report.number == 1
+    assert world.shim.audit.report.number == 1
     assert world.audit().fleeting == 0
 
 
@@ -254,8 +253,7 @@ def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
     world.audit()
     world.audit()
     dumped = world.shim.dump()["audit"]
-    assert dumped["number"] == 2
-    assert dumped["stood"] == {"foreign": 1}
+    assert (dumped["number"], dumped["stood"]) == (2, {"foreign": 1})
     assert dumped["compared"] == {
         "pods": 4, "nodes": 2, "allocations": 3, "applications": 1, "asks": 1,
     }  # fmt: skip

@@ -399,11 +399,7 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
 
 
 def test_every_effect_is_executed_by_the_shim_or_by_the_transport() -> None:
-    kinds = {
-        each
-        for each in vars(fx).values()
-        if isinstance(each, type) and each.__module__ == fx.__name__
-    }
+    kinds = {e for e in vars(fx).values() if isinstance(e, type) and e.__module__ == fx.__name__}
     transport = {fx.List, fx.Watch, fx.Pause, *connections._EXECUTE}
     assert kinds == {*shim._HANDLERS, *transport}
     assert not shim._HANDLERS.keys() & transport

@@ -69,8 +69,7 @@ def test_k45_tags_of_the_namespace_of_time_and_the_force_flag() -> None:
     where = namespace(namespace_quota='{"cpu": "1"}', parentqueue="root.x")
     tags = messages.add_application(application(where=where), force=True).tags
     assert (tags["application.create.force"], tags["namespace.parentqueue"]) == ("true", "root.x")
-    quota = json.loads(tags["namespace.resourcequota"])
-    assert quota == {"resources": {"vcore": {"value": 1000}}}
+    assert json.loads(tags["namespace.resourcequota"]) == {"resources": {"vcore": {"value": 1000}}}
     found = application(pod(namespace="", creationTimestamp="soon"))
     assert (found.namespace, found.created, found.tags["namespace"]) == ("default", None, "default")
     assert not found.tags.keys() & {DOMAIN + "creationTime", "imagePullSecrets"}
@@ -135,8 +134,7 @@ def test_k58_problems_come_with_the_application_that_real_pods_create() -> None:
     one = pod(annotations={DOMAIN + "user.info": "ann", DOMAIN + "task-groups": "none"})
     found = application(one, namespace(namespace_maxApps="many"))
     assert [each.reason for each in found.problems] == ["Scheduling", "GangScheduling"]
-    assert len(found.namespace_problems) == 1
-    assert found.groups == ()
+    assert (len(found.namespace_problems), found.groups) == (1, ())
 
 
 OTHER_QUEUE = "queue 'root.b', the application has 'root.a'"
@@ -176,9 +174,7 @@ def test_k59_the_order_of_pods() -> None:
         for second, name, space in made
     ]
     order = [(each.metadata.namespace, each.metadata.name) for each in sorted(pods, key=order_of)]
-    assert order == [
-        (space, name) for _, name, space in (made[2], made[3], made[0], made[1], made[4])
-    ]
+    assert order == [(s, name) for _, name, s in (made[2], made[3], made[0], made[1], made[4])]
 
 
 def test_k87_k66_an_ask() -> None:
@@ -277,8 +273,7 @@ def on(*names: str, key: str = "metadata.name", operator: str = "In") -> dict[st
     ],
 )
 def test_k46_a_pod_of_a_daemonset_names_its_node(one: Pod, required: str | None) -> None:
-    tags = messages.ask(one, "a", SETTINGS).tags
-    assert tags.get(DOMAIN + "requiredNode") == required
+    assert messages.ask(one, "a", SETTINGS).tags.get(DOMAIN + "requiredNode") == required
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,7 @@ class History:
         left = [pod.metadata.name for pod in world.pods.values() if not pod.ended]
         assert left == [], world.describe()
         assert world.core_state() == {}
-        assert world.shim.dump()["applications"] == []
-        assert world.shim.dump()["foreignPods"] == []
+        assert (world.shim.dump()["applications"], world.shim.dump()["foreignPods"]) == ([], [])
         assert not world.shim._kernel.tasks
         assert not world.shim._kernel.on_node
         assert not world.shim._kernel.pending_placeholders

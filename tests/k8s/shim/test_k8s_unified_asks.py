@@ -116,8 +116,7 @@ def test_k8_nothing_depends_on_the_form(scenario: str) -> None:
         world = World(queues=WHOLE, unified=form)
         SCENARIOS[scenario](world)
         world.check()
-        asks = [each for each in world.sent if isinstance(each, si.AllocationRequest) and each.asks]
-        assert asks
+        assert [each for each in world.sent if isinstance(each, si.AllocationRequest) and each.asks]
         events = {(each.uid, each.reason, each.action, each.type) for each in world.records}
         applications = [(each["id"], each["state"]) for each in world.shim.dump()["applications"]]
         seen.append((world.bound, world.phases(), world.core_state(), applications, events))

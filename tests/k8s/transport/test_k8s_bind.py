@@ -177,8 +177,7 @@ def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
     waiting = world.add_pod("waiting", "other", cpu="1")
     agents = [world.add_pod(f"agent-{node}", "agent", daemon=node) for node in ("n1", "n2")]
     world.run(60)
-    placed = {world.pods[agent.uid].spec.node_name for agent in agents}
-    assert placed == {"n1", "n2"}
+    assert {world.pods[agent.uid].spec.node_name for agent in agents} == {"n1", "n2"}
     assert world.phases("agent") == {"Running": 2}
     assert len([each for each in world.deletes if each.preempted]) == 2
     assert world.pods[waiting.uid].spec.node_name == ""

@@ -205,7 +205,6 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
         assert not connections._idle
 
 
-@pytest.mark.asyncio  # it sees no coroutine behind ``given``
 @given(st.lists(st.integers(1, 40), max_size=20), st.sampled_from([LENGTH, CHUNKED]))
 async def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
     loop = asyncio.get_running_loop()

@@ -153,9 +153,7 @@ def test_a_pod_that_is_gone_is_forgotten(status: int) -> None:
     assert not writer._pods
 
 
-def test_a_server_is_asked_less_and_a_refused_patch_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_server_is_asked_less_and_a_refused_patch_once(caplog: pytest.LogCaptureFixture) -> None:
     server = Server([None, 500, 429, None])
     writer = played(server, waits(), 300)
     assert server.times == [0, 1, 3, 7, 15]
@@ -188,8 +186,7 @@ def test_k156_the_explanation_is_renewed_each_minute_and_an_old_one_in_its_turn(
     assert server.messages == ["explained at 0", "explained at 60", "explained at 120"]
     current = {"uid-1": PodCondition("PodScheduled", "False", UNSCHEDULABLE, "explained before")}
     played(server := Server(), waits(), 70, explain=Explainer(), current=current)
-    assert server.times == [60]
-    assert server.messages == ["explained at 60"]
+    assert (server.times, server.messages) == ([60], ["explained at 60"])
 
 
 def test_k153_each_message_that_is_written_is_an_event_too_unless_the_pod_is_gone() -> None:

@@ -193,8 +193,7 @@ async def test_t22_a_frozen_leader_ends_without_another_write() -> None:
     assert not leader.held, "the fence is down before anything runs"
     server.replace(held_by("b"))
     writes = len(server.writes)
-    reason = await keeping
-    assert reason.startswith("lease quadriga/quadriga not renewed for 10 s")
+    assert (await keeping).startswith("lease quadriga/quadriga not renewed for 10 s")
     assert len(server.writes) == writes
 
 

@@ -13,17 +13,7 @@ from quadriga.k8s.objects import Pod
 from quadriga.k8s.transport.listing import Decoders, Event, WatchError
 from quadriga.k8s.transport.reflector import Reflector, Watching
 from quadriga.k8s.transport.requester import NoAnswer
-from tests.k8s.fake_api import (
-    DROP,
-    HANG,
-    FakeApi,
-    FakeTime,
-    bookmark,
-    client_of,
-    event,
-    expired,
-    pod,
-)
+from tests.k8s.fake_api import DROP, HANG, FakeApi, FakeTime, client_of, event, expired, marked, pod
 
 param = pytest.param
 
@@ -128,7 +118,7 @@ async def test_k23_each_change_is_announced_once() -> None:
         event("MODIFIED", pod("new", version=4)),  # unknown: it counts as added
         event("DELETED", pod("p", version=5)),
         event("DELETED", pod("never", version=6)),
-        bookmark(9),
+        marked(9),
         HANG,
     ]
     async with reflector(pod("p"), script=lambda api: api.watches.append(changes)) as seen:
@@ -145,7 +135,7 @@ async def test_k23_each_change_is_announced_once() -> None:
 async def test_k20_a_watch_that_ends_goes_on_from_the_last_bookmark() -> None:
     async with reflector(pod("p")) as seen:
         await seen.until(seen.watches)
-        await seen.api.say(bookmark(7))
+        await seen.api.say(marked(7))
         await seen.until(lambda: seen.reflector.version == "7")
         seen.time.ns += 300_000_000_000
         await seen.api.end()
@@ -197,7 +187,7 @@ ERROR = event("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"
     [
         param([[500]] * 8, 1, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30], id="K22 they are doubled"),
         param([[500]] * 3, 0, [0.4, 0.8, 1.6], id="K22 half of a pause is chance"),
-        param([[bookmark(2)]] * 4, 1, [0.8, 1.6, 3.2, 6.4], id="K22 a watch that ends at once"),
+        param([[marked(2)]] * 4, 1, [0.8, 1.6, 3.2, 6.4], id="K22 a watch that ends at once"),
         param([[ERROR]], 1, [0.8], id="an error event that is no 410"),
     ],
 )
@@ -334,6 +324,6 @@ async def test_what_the_decoders_make_of_events_and_of_an_empty_list() -> None:
     decoders = Decoders(Pod)
     assert list(decoders.page(b'{"metadata":{"resourceVersion":"3"},"items":null}').items) == []
     assert isinstance(decoders.event(expired()), WatchError)
-    found = decoders.event(bookmark(3))
+    found = decoders.event(marked(3))
     assert isinstance(found, Event)
     assert (found.type, found.version, found.object) == ("BOOKMARK", "3", None)

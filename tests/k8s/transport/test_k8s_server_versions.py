@@ -53,10 +53,7 @@ def test_k211_the_api_servers_program_is_asked(tmp_path: Path) -> None:
             lambda version: by.scheduler_configuration(version, 1)["apiVersion"].partition("/")[2],
             {20: "v1beta1", 23: "v1beta3", 25: "v1"},
         ),
-        (
-            lambda version: "healthzBindAddress" in by.scheduler_configuration(version, 1),
-            {20: True, 23: False},
-        ),
+        (lambda v: "healthzBindAddress" in by.scheduler_configuration(v, 1), {20: True, 23: False}),
         (by.node_controllers, {20: "nodelifecycle", 29: "nodelifecycle,taint-eviction-controller"}),
         (by.cron_jobs, {20: "batch/v1beta1", 21: "batch/v1"}),
         (by.labels_namespaces, {20: False, 21: True}),

@@ -85,9 +85,7 @@ TRIED_TWICE = "POST GET POST GET POST"
         param(pod("p", metadata=DELETED), [], GONE, "POST GET", [], id="K106 it is being deleted"),
         param(None, [], GONE, "POST GET", [], id="K106 it is not there"),
         param(pod("p"), [409], BOUND, "POST GET POST", [1], id="K106 a conflict without a node"),
-        param(
-            pod("p"), [404, 404], BOUND, TRIED_TWICE, [1, 2], id="K106 a 404 of one that is there"
-        ),
+        param(pod("p"), [404, 404], BOUND, TRIED_TWICE, [1, 2], id="K106 404 of one that is there"),
         param(pod("p"), [NO_JSON], BOUND, "POST", [], id="K104 a reply that is no JSON will do"),
         param(pod("p"), [LOST], BOUND, "POST GET", [], id="K107 a doubt is settled by the pod"),
         *(
@@ -208,9 +206,7 @@ def created(outcome: str, reason: str = "") -> list[CreateEnded]:
     return [CreateEnded("app", "workers", "tg-1", outcome, reason)]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "fault", [None, LOST, 409], ids=["created", "a lost reply", "another quota"]
-)
+@pytest.mark.parametrize("fault", [None, LOST, 409], ids=["created", "lost reply", "another quota"])
 async def test_k72_k73_a_placeholder_is_created_once_or_its_name_is_taken(fault: Fault) -> None:
     async with writer() as w:
         w.api.fault("POST /pods", fault)
@@ -302,8 +298,7 @@ async def test_q16_writes_to_placeholders_wait_and_a_creation_that_waits_is_canc
         await w.do(Delete(P, grace=0))
         made = {body["metadata"]["name"] for body in w.api.made("POST", "/pods")}
         assert made == {f"tg-{number}" for number in range(100)}  # the first had begun
-        assert "p" not in w.api.pods
-        assert "q" in w.api.pods
+        assert "p" not in w.api.pods and "q" in w.api.pods
 
 
 async def test_k77_an_annotation_is_set_on_this_pod_only() -> None:

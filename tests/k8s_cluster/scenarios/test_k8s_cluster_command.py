@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from control_plane import ControlPlane, Process, free_ports
+from control_plane import REPOSITORY, ControlPlane, Process, free_ports
 from manifests import condition, pod
 from plain_client import APIError, Object, PlainClient
 from process_kubelet import ProcessKubelet
 from scheduler_process import Quadriga, ServedCore, wait
 from whole_cluster import Cluster
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "deploy" / "kubernetes"
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
@@ -31,8 +30,8 @@ pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there i
 def installed(control_plane: ControlPlane, admin: PlainClient, empty: None) -> None:
     """The manifests, without the deployment: the process of the test stands for it."""
     admin.wait_not_terminating("quadriga")
-    kubectl(control_plane, "apply", "-k", str(FOLDER))
-    kubectl(control_plane, "--namespace", "quadriga", "delete", "deployment/quadriga")
+    control_plane.kubectl("apply", "-k", FOLDER)
+    control_plane.kubectl("--namespace", "quadriga", "delete", "deployment/quadriga")
 
 
 @pytest.fixture
@@ -56,24 +55,6 @@ def start(
         each.kill()
 
 
-def kubectl(control_plane: ControlPlane, *arguments: str) -> str:
-    return shell(control_plane, "kubectl", *arguments)
-
-
-def shell(control_plane: ControlPlane, *command: str) -> str:
-    done = subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig("admin"))},
-    )
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
-
-
 def blocks() -> dict[str, str]:
     """The code blocks of the page that can run here: what the comment above calls them -> text."""
     page = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -88,15 +69,12 @@ def phases(present: list[Object]) -> set[str]:
 def test_the_first_gang_runs_as_told(cluster: Cluster, start: Callable[..., Quadriga]) -> None:
     cluster.kubelet(count=3)
     command = start()
-    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    cluster.plane.shell("sh", "-euc", blocks()["gang"])
     names = [each["metadata"]["name"] for _, each in cluster.pods.of("default")]
     assert any(name.startswith("tg-first-gang-workers-") for name in names), "placeholders"
-    cluster.pods.until(
-        lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default"
-    )
-    said = kubectl(cluster.plane, "describe", "pods", "--selector=job-name=first-gang")
-    assert "GangScheduling" in said
-    assert "Scheduled" in said
+    cluster.pods.until(lambda now: len(now) == 4 and phases(now) == {"Succeeded"}, "default")
+    said = cluster.plane.kubectl("describe", "pods", "--selector=job-name=first-gang")
+    assert "GangScheduling" in said and "Scheduled" in said
     actions = {each.get("action") for each in cluster.admin.list("Event", "default")}
     assert {"CreatingPlaceholders", "GangReservationComplete"} <= actions
     assert command.stop() == 0, command.log()
@@ -112,7 +90,7 @@ def test_the_manifests_run(cluster: Cluster, stock_scheduler: None, empty: None)
         PATH=f"{folder}:{os.environ['PATH']}",
     )
     cluster.admin.wait_not_terminating("quadriga")
-    manifests = shell(cluster.plane, "kubectl", "kustomize", str(FOLDER))
+    manifests = cluster.plane.kubectl("kustomize", FOLDER)
     # ports of this machine: any free ones
     free = manifests.replace("--health=0.0.0.0:9082", "--health=0\n        - --http=0")
     assert free != manifests
@@ -122,8 +100,8 @@ def test_the_manifests_run(cluster: Cluster, stock_scheduler: None, empty: None)
         check=True,
         capture_output=True,
     )
-    shell(cluster.plane, "sh", "-euc", blocks()["wait"])
-    shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+    cluster.plane.shell("sh", "-euc", blocks()["wait"])
+    cluster.plane.shell("sh", "-euc", blocks()["gang"])
     cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
     (own,) = cluster.pods.in_namespace("quadriga")
     assert own["status"]["phase"] == "Running"
@@ -142,7 +120,7 @@ def test_the_settings_of_yunikorn_are_copied(
     for name, text in texts.items():
         found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         admin.create({**found, "data": {"service.clusterId": text}}, "yunikorn")
-    shell(control_plane, "sh", "-euc", blocks()["settings"])
+    control_plane.shell("sh", "-euc", blocks()["settings"])
     for name, text in texts.items():
         copied = admin.find("ConfigMap", "quadriga", name)
         assert copied is not None
@@ -154,7 +132,7 @@ def test_the_settings_of_yunikorn_are_copied(
 def test_k156_a_pod_that_waits_says_why(cluster: Cluster, start: Callable[..., Quadriga]) -> None:
     earlier = {each["metadata"]["uid"] for each in cluster.admin.list("Event")}
     cluster.kubelet(count=2)
-    shell(cluster.plane, "sh", "-euc", blocks()["quota"])
+    cluster.plane.shell("sh", "-euc", blocks()["quota"])
     command = start()
     fast = {"nodeSelector": {"disk": "fast"}}
     cluster.admin.create(pod("selects", cpu="1", **fast), "default")
@@ -168,7 +146,7 @@ def test_k156_a_pod_that_waits_says_why(cluster: Cluster, start: Callable[..., Q
     selects = wait(lambda: scheduled("selects"), "no condition", 30)
     assert (selects["status"], selects["reason"]) == ("False", "Unschedulable")
     assert selects["message"].startswith("0 of 2 nodes: 2 NodeAffinity: ")
-    assert "NodeAffinity" in shell(cluster.plane, "sh", "-euc", blocks()["why"])
+    assert "NodeAffinity" in cluster.plane.shell("sh", "-euc", blocks()["why"])
     held = wait(
         lambda: [
             each
@@ -234,8 +212,7 @@ def test_k11_the_second_process_stands_by_and_takes_over(
     assert second.ask("/healthz")[0] == 200
     assert first.stop() == 0, first.log()
     second.wait_ready()
-    holder = admin.get("Lease", "quadriga", "quadriga")["spec"]["holderIdentity"]
-    assert holder in second.log()
+    assert admin.get("Lease", "quadriga", "quadriga")["spec"]["holderIdentity"] in second.log()
     assert second.stop(signal.SIGINT) == 130
 
 
@@ -248,7 +225,7 @@ def test_k1_the_core_may_be_another_process(
     try:
         command = start("--core", f"127.0.0.1:{core.port}")
         assert set(command.ports) == {"health"}
-        shell(cluster.plane, "sh", "-euc", blocks()["gang"])
+        cluster.plane.shell("sh", "-euc", blocks()["gang"])
         cluster.pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
         assert "quadriga_kubernetes_ready 1" in command.ask("/metrics")[1]
         assert command.stop() == 0, command.log()
@@ -261,14 +238,14 @@ def account_admits(
     control_plane: ControlPlane, admin: PlainClient, installed: None
 ) -> Iterator[None]:
     """The account of the test has the rights of the webhook. Its registration goes with the test."""
-    shell(control_plane, "sh", "-euc", blocks()["webhook"])
+    control_plane.shell("sh", "-euc", blocks()["webhook"])
     subject = {"kind": "ServiceAccount", "name": "quadriga", "namespace": "quadriga"}
     for kind, where in (("ClusterRoleBinding", None), ("RoleBinding", "quadriga")):
         admin.patch(kind, where, "quadriga-admission", {"subjects": [subject]})
     yield
     registrations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-    kubectl(control_plane, "delete", "--ignore-not-found", registrations, "quadriga-admission")
-    kubectl(control_plane, "delete", "-k", str(FOLDER / "admission"), "--wait=false")
+    control_plane.kubectl("delete", "--ignore-not-found", registrations, "quadriga-admission")
+    control_plane.kubectl("delete", "-k", FOLDER / "admission", "--wait=false")
 
 
 def admitted(admin: PlainClient, namespace: str, log: Callable[[], str]) -> Object:
@@ -296,8 +273,8 @@ def test_k158_the_webhook_runs_with_its_own_rights(
     cluster: Cluster, account_admits: None, tmp_path: Path
 ) -> None:
     # and those only
-    kubectl(cluster.plane, "delete", "clusterrolebinding/quadriga")
-    kubectl(cluster.plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
+    cluster.plane.kubectl("delete", "clusterrolebinding/quadriga")
+    cluster.plane.kubectl("--namespace=quadriga", "delete", "rolebinding/quadriga")
     (port,) = free_ports(1)
     log = tmp_path / "log"
     command = [
@@ -352,5 +329,4 @@ def test_a_start_that_cannot_work_ends_with_the_reason(
         command = start(f"--kubeconfig={control_plane.kubeconfig('nobody')}", ready=False)
         said = "forbidden"
     assert command.wait(60) == 1
-    assert said in command.log()
-    assert "Traceback" not in command.log()
+    assert said in command.log() and "Traceback" not in command.log()

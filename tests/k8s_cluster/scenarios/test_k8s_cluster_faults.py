@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from control_plane import ControlPlane
@@ -157,8 +158,7 @@ def test_t11_k106_somebody_else_has_bound_the_pod(
 
     proxy.on_write = bind_first
     cluster.create(pod("one", "app"))
-    present = cluster.until(lambda found: len(in_phase(found)) == 1)
-    assert present[0]["spec"]["nodeName"] == "node-1"
+    assert cluster.until(lambda found: len(in_phase(found)) == 1)[0]["spec"]["nodeName"] == "node-1"
     ours.until(lambda: chosen, "the answer to the other bind")
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
     assert len(bindings(proxy)) == 1
@@ -200,39 +200,25 @@ def test_t11_k106_a_pod_that_goes_while_it_is_bound(
     assert len(bindings(proxy, "one")) == 1
 
 
-def test_t11_k108_a_bind_that_is_refused_is_not_tried_again_there(
-    cluster: Cluster, proxy: FaultProxy, start: Callable[..., Running]
-) -> None:
-    cluster.kubelet(count=2)
-    ours = start(proxy.url)
-    proxy.fault("POST", BINDING, "answer", status=422, reason="Invalid")
-    events = cluster.history("Event")
-    cluster.create(pod("one", "app"))
-    present = cluster.until(lambda found: len(in_phase(found)) == 1)
-    first, second = targets(proxy)
-    assert first != second == present[0]["spec"]["nodeName"]
-    events.until(
-        lambda present: any(each["reason"] == "PodBindFailure" for each in present),
-        cluster.namespace,
-    )
-    ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
-
-
-def test_t11_k108_a_bind_that_fails_for_good_is_tried_on_another_node(
-    cluster: Cluster, proxy: FaultProxy, start: Callable[..., Running]
+@pytest.mark.parametrize(
+    ("times", "answer"), [(1, {"status": 422, "reason": "Invalid"}), (3, {"status": 500})], ids=str
+)
+def test_t11_k108_a_bind_that_is_refused_or_fails_for_good_is_tried_on_another_node(
+    cluster: Cluster,
+    proxy: FaultProxy,
+    start: Callable[..., Running],
+    times: int,
+    answer: dict[str, Any],
 ) -> None:
     cluster.kubelet(count=2)
     cluster.admin.create(queues("", **{"service.bindTimeout": "3s"}))
     ours = start(proxy.url)
-    proxy.fault("POST", BINDING, "answer", times=3, status=500)
+    proxy.fault("POST", BINDING, "answer", times=times, **answer)
     events = cluster.history("Event")
     cluster.create(pod("one", "app"))
-    cluster.until(lambda present: len(in_phase(present)) == 1, seconds=60)
-    events.until(
-        lambda present: any(each["reason"] == "PodBindFailure" for each in present),
-        cluster.namespace,
-    )
+    present = cluster.until(lambda found: len(in_phase(found)) == 1, seconds=60)
     *failed, last = targets(proxy)
-    assert failed == [failed[0]] * 3
-    assert failed[0] != last == cluster.present()[0]["spec"]["nodeName"]
+    assert failed == [failed[0]] * times
+    assert failed[0] != last == present[0]["spec"]["nodeName"]
+    events.until(lambda now: any(e["reason"] == "PodBindFailure" for e in now), cluster.namespace)
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")

@@ -1,17 +1,15 @@
 """Jobs and gangs on a real control plane, from their manifests to the end of their books."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from manifests import GROUP, GROUPS, WHOLE, bound, gang, is_placeholder, pod, queues
+from control_plane import ControlPlane
+from manifests import GROUP, GROUPS, WHOLE, bound, gang, in_phase, is_placeholder, job, pod, queues
+from our_shim import SOON_COMPLETED, Running, running
 from plain_client import History, Object
-from process_kubelet import node
+from process_kubelet import ProcessKubelet, node
 from scheduler_process import Quadriga, is_ours, wait
 from whole_cluster import Cluster
-
-
-def group(pod: Object) -> str:
-    return str(pod["metadata"]["annotations"][GROUP])
 
 
 def real(present: list[Object]) -> list[Object]:
@@ -28,32 +26,6 @@ def all_bound(count: int) -> Callable[[list[Object]], bool]:
     return lambda present: len(bound(real(present))) == count == len(present)
 
 
-def test_t2_a_gang_of_two_groups_starts_together(cluster: Cluster) -> None:
-    cluster.kubelet(count=3)
-    scheduler = cluster.quadriga()
-    cluster.create(*gang("pair", {"leader": (2, "1"), "worker": (3, "2")}))
-    present = cluster.until(all_bound(5))
-    first_real: int | None = None
-    places: dict[str, list[tuple[str, str]]] = {"placeholder": [], "real": []}
-    seen: set[str] = set()
-    for index, (_, each) in enumerate(cluster.changes()):
-        uid = each["metadata"]["uid"]
-        if not each["spec"].get("nodeName") or uid in seen:
-            continue
-        seen.add(uid)
-        kind = "placeholder" if is_placeholder(each) else "real"
-        places[kind].append((group(each), each["spec"]["nodeName"]))
-        if kind == "real" and first_real is None:
-            first_real = index
-            assert len(places["placeholder"]) == 5, "a real pod was bound before the gang was whole"
-    assert sorted(places["placeholder"]) == sorted(places["real"])
-    assert len(present) == 5
-    scheduler.wait_books(cluster.admin)
-    for each in present:
-        cluster.delete(each["metadata"]["name"])
-    scheduler.wait_idle()
-
-
 @pytest.mark.parametrize(("text", "held"), [("", 0), (WHOLE, 2)], ids=["default", "whole"])
 def test_t3_a_soft_gang_without_room_runs_singly(cluster: Cluster, text: str, held: int) -> None:
     told = cluster.history("Event")
@@ -62,9 +34,7 @@ def test_t3_a_soft_gang_without_room_runs_singly(cluster: Cluster, text: str, he
     scheduler = cluster.quadriga()
     cluster.create(*gang("soft", {"worker": (4, "2")}, timeout=5))
     cluster.until(lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held)
-    present = cluster.until(
-        lambda present: not placeholders(present) and len(bound(real(present))) == 2
-    )
+    present = cluster.until(lambda now: not placeholders(now) and len(bound(real(now))) == 2)
     assert "Resuming" in states(scheduler, "soft")
     # Room comes as the first ones end.
     for each in bound(real(present)):
@@ -105,10 +75,7 @@ def test_t4_a_hard_gang_without_room_fails(cluster: Cluster, text: str, held: in
     cluster.create(*gang("hard", {"worker": (4, "2")}, timeout=2, style="Hard"))
     cluster.until(lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held)
     present = cluster.until(
-        lambda present: (
-            len(real(present)) == 4
-            and {each["status"]["phase"] for each in real(present)} == {"Failed"}
-        )
+        lambda now: len(real(now)) == 4 and {e["status"]["phase"] for e in real(now)} == {"Failed"}
     )
     ended = real(present)
     assert {each["status"]["reason"] for each in ended} == {"ResourceReservationTimeout"}
@@ -163,9 +130,7 @@ def test_d356_a_member_that_comes_late_is_waited_for_with_placeholders(cluster: 
     scheduler = cluster.quadriga()
     *others, last = gang("late", {"worker": (4, "1")}, style="Hard")
     cluster.create(*others)
-    cluster.until(
-        lambda present: len(bound(real(present))) == 3 and len(bound(placeholders(present))) == 1
-    )
+    cluster.until(lambda now: len(bound(real(now))) == 3 and len(bound(placeholders(now))) == 1)
     cluster.create(last)
     cluster.until(all_bound(4))
     assert len(placed_whole(cluster, 4)) == 4
@@ -178,9 +143,7 @@ def test_t5_of_two_gangs_that_fit_alone_one_holds_nothing(cluster: Cluster) -> N
     both = [gang(app, {"worker": (3, "2")}) for app in ("one", "two")]
     # Their pods come by turns.
     cluster.create(*[each for pair in zip(*both, strict=True) for each in pair])
-    cluster.until(
-        lambda present: len(bound(real(present))) == 3 and len(placeholders(present)) == 3
-    )
+    cluster.until(lambda found: len(bound(real(found))) == 3 and len(placeholders(found)) == 3)
     present = cluster.present()
     assert not bound(placeholders(present))
     winner = {each["metadata"]["name"].partition("-")[0] for each in bound(present)}
@@ -271,3 +234,53 @@ def test_t8_mistakes_are_told_and_the_pods_run(cluster: Cluster) -> None:
     told.until(lambda _: warned("GangScheduling", "TaskGroupsError"))
     told.until(lambda _: warned("Scheduling", "annotation", "old-label"))
     told.until(lambda _: warned("GangScheduling", "wroker"))
+
+
+@pytest.fixture(params=[False, True], ids=["in-process", "grpc"])
+def ours(
+    request: pytest.FixtureRequest,
+    control_plane: ControlPlane,
+    kubelet: Callable[..., ProcessKubelet],
+) -> Iterator[Running]:
+    kubelet(count=5)
+    with running(control_plane.kubeconfig(), over_grpc=request.param, core=SOON_COMPLETED) as found:
+        yield found
+
+
+def test_t1_a_job_of_a_hundred_runs_to_its_end(cluster: Cluster, ours: Running) -> None:
+    jobs = cluster.history("Job")
+    cluster.create(job("work", 100, pod("", "work", run="succeed")))
+    jobs.until(
+        lambda present: any(each["status"].get("succeeded") == 100 for each in present),
+        cluster.namespace,
+        seconds=60,
+        what="100 pods succeed",
+    )
+    # The two watches may tell of the last pod in either order.
+    present = cluster.until(lambda now: {e["status"].get("phase") for e in now} == {"Succeeded"})
+    assert {each["spec"]["nodeName"] for each in present} <= {f"node-{index}" for index in range(5)}
+    ours.until(ours.is_idle, "no allocation is left")
+    ours.until(lambda: ours.ended() == {"work": "Completed"}, "the application is completed")
+    assert ours.applications() == {}
+    ours.wait_forgotten()
+
+
+def test_t2_a_gang_starts_together(cluster: Cluster, ours: Running) -> None:
+    cluster.create(*gang("gang", {"driver": (1, "100m"), "executors": (6, "100m")}))
+
+    def all_run(present: list[Object]) -> bool:
+        return len(in_phase(present)) == len(present) == 7 and not any(map(is_placeholder, present))
+
+    present = cluster.until(all_run, seconds=60, what="the gang runs, its placeholders are gone")
+    bound: list[Object] = []
+    for change, each in cluster.changes():
+        if change == "MODIFIED" and each["spec"].get("nodeName"):
+            if each["metadata"]["uid"] not in {other["metadata"]["uid"] for other in bound}:
+                bound.append(each)
+    assert [is_placeholder(each) for each in bound] == [True] * 7 + [False] * 7
+
+    def nodes(which: list[Object]) -> list[tuple[str, str]]:
+        return sorted((e["metadata"]["annotations"][GROUP], e["spec"]["nodeName"]) for e in which)
+
+    # Each real pod sits where one of its group's placeholders was.
+    assert nodes(present) == nodes(bound[:7])

@@ -67,9 +67,7 @@ def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(cluster: Cluster, hollow_nodes: 
     work = pod("", "work", cpu="20m", terminationGracePeriodSeconds=1)
     cluster.create(job("work", 30, work))
     present = cluster.until(lambda present: len(in_phase(present, "Running")) == 35, seconds=60)
-    assert {each["spec"]["nodeName"] for each in present} <= {
-        f"hollow-{index}" for index in range(COUNT)
-    }
+    assert {e["spec"]["nodeName"] for e in present} <= {f"hollow-{index}" for index in range(COUNT)}
     scheduler.wait_books(cluster.admin)
     # The kubelet ends a pod that lasts too long, and takes away what is deleted.
     cluster.create(pod("short", "short", cpu="20m", activeDeadlineSeconds=1))

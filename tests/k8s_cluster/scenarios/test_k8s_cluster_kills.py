@@ -252,9 +252,7 @@ def test_t9_killed_again_at_its_start(cluster: Cluster, proxy: FaultProxy, kille
     cluster.create(foreign("other", "a", cpu="1"))
     scheduler = cluster.quadriga(server=proxy.url, program=[WITNESSED, str(killer.port)])
     cluster.create(*gang("runs", {"worker": (2, "1")}))
-    cluster.until(
-        lambda present: len(present) == 3 and all(each["spec"].get("nodeName") for each in present)
-    )
+    cluster.until(lambda now: len(now) == 3 and all(each["spec"].get("nodeName") for each in now))
     cluster.create(*gang("waits", {"worker": (4, "2")}))
     cluster.until(lambda present: sum(map(is_placeholder, present)) == 4)
     scheduler.wait_books(cluster.admin)

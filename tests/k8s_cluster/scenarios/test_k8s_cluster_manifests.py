@@ -2,13 +2,11 @@
 
 import asyncio
 import shutil
-import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
-from control_plane import ControlPlane
+from control_plane import REPOSITORY, ControlPlane
 from manifests import condition, pod
 from plain_client import APIError, Object, PlainClient
 
@@ -19,40 +17,27 @@ from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import log_in
 from quadriga.k8s.writers.condition_writer import ConditionWriter
 from quadriga.k8s.writers.event_writer import EventWriter
-from quadriga.k8s.writers.lease import Lease
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "deploy" / "kubernetes"
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
-
-
-def kubectl(control_plane: ControlPlane, *arguments: object) -> str:
-    done = subprocess.run(
-        ["kubectl", f"--kubeconfig={control_plane.kubeconfig('admin')}", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def installed(control_plane: ControlPlane, admin: PlainClient) -> Iterator[str]:
     """``kubectl apply -k``; gives what it said."""
     admin.wait_not_terminating("quadriga")
-    kubectl(control_plane, "apply", "-f", FOLDER / "namespace.yaml")
-    dry = kubectl(control_plane, "apply", "-k", FOLDER, "--dry-run=server")
+    control_plane.kubectl("apply", "-f", FOLDER / "namespace.yaml")
+    dry = control_plane.kubectl("apply", "-k", FOLDER, "--dry-run=server")
     assert dry.count("(server dry run)") == len(dry.splitlines())
-    yield kubectl(control_plane, "apply", "-k", FOLDER)
-    kubectl(control_plane, "delete", "-k", FOLDER, "--wait=false")
+    yield control_plane.kubectl("apply", "-k", FOLDER)
+    control_plane.kubectl("delete", "-k", FOLDER, "--wait=false")
 
 
 def test_the_server_takes_each_object_as_it_is(control_plane: ControlPlane, installed: str) -> None:
     assert "deployment.apps/quadriga created" in installed
     assert "configmap/yunikorn-configs created" in installed
-    again = kubectl(control_plane, "apply", "-k", FOLDER)
+    again = control_plane.kubectl("apply", "-k", FOLDER)
     assert {line.rpartition(" ")[2] for line in again.splitlines()} == {"unchanged"}
 
 
@@ -72,8 +57,7 @@ def test_k18_the_check_names_what_another_account_lacks(
     config = str(control_plane.kubeconfig("nobody"))
     assert main(["kubernetes", "--check", "--kubeconfig", config]) == 1
     said = capsys.readouterr().out
-    assert "pods/binding" in said
-    assert "no pod gets a node" in said
+    assert "pods/binding" in said and "no pod gets a node" in said
     assert "leases.coordination.k8s.io" in said
     # in its own namespace only
     config = str(control_plane.kubeconfig("quadriga"))
@@ -167,7 +151,7 @@ def test_k153_events_and_their_series_are_taken_by_the_server(
     assert found["Pod"]["series"]["count"] == 2
     assert len(found["Pod"]["message"]) == 1024
     assert found["Node"]["metadata"]["namespace"] in ("default", "kube-system")
-    assert "Scheduling" in kubectl(control_plane, "describe", "pod", "waiting")
+    assert "Scheduling" in control_plane.kubectl("describe", "pod", "waiting")
 
 
 def test_k156_a_condition_leaves_the_rest_of_the_status_alone(
@@ -203,30 +187,3 @@ def test_k156_a_condition_leaves_the_rest_of_the_status_alone(
     assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingSkipped")
     assert scheduled["message"] == "no quota"
     assert scheduled["lastTransitionTime"]
-
-
-def test_k11_the_lease_is_taken_renewed_and_given_back(
-    control_plane: ControlPlane, admin: PlainClient, installed: str
-) -> None:
-    async def work(client: Client) -> None:
-        def candidate(identity: str) -> Lease:
-            how = {"namespace": "quadriga", "random": lambda: 0.0, "wall": time.time_ns}
-            return Lease(client, identity=identity, **how)
-
-        first, second = candidate("a"), candidate("b")
-        await first.acquire()
-        waiting = asyncio.create_task(second.acquire())
-        keeping = asyncio.create_task(first.keep())
-        await until(lambda: second.holder == "a")
-        spec = admin.get("Lease", "quadriga", "quadriga")["spec"]
-        assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("a", 15)
-        keeping.cancel()
-        await first.release()
-        await waiting
-        assert second.held
-        await second.release()
-
-    as_account(control_plane, work)
-    spec = admin.get("Lease", "quadriga", "quadriga")["spec"]
-    assert not spec.get("holderIdentity")
-    assert spec["leaseTransitions"] >= 1

@@ -95,7 +95,5 @@ def test_t23_k151_the_core_is_cut_off_for_a_while_and_then_killed(
     assert writes_to_pods(proxy) == [
         f"POST {own}/{name}/binding" for name in ("while-away", "while-dead")
     ]
-    assert core.applications() == dict.fromkeys(
-        (f"app-{index}" for index in range(APPS)), "Running"
-    )
+    assert core.applications() == dict.fromkeys((f"app-{i}" for i in range(APPS)), "Running")
     assert not scheduler.ended()

@@ -11,16 +11,10 @@ from tests.oracle.view import View
 
 def one_replacement_in_flight(view: View) -> None:
     """X28: what a replacement in flight means when the placeholder timer fires in Accepted."""
-    dying = {
-        line[1]
-        for _, line in view.theirs
-        if line[0] == "state" and line[2] in ("Resuming", "Failing")
-    }
+    dying = {s[1] for _, s in view.theirs if s[0] == "state" and s[2] in ("Resuming", "Failing")}
     parked = {named: ask for named, ask in view.facts.asks.items() if ask.parked}
     flying = view.facts.replaced | parked.keys()
-    view.memory.flying |= {
-        named: (ask.planned_on, ask.size) for named, ask in parked.items() if named[0] in dying
-    }
+    view.memory.flying |= {n: (a.planned_on, a.size) for n, a in parked.items() if n[0] in dying}
     for said, line in view.lines("released", missing=True):
         if line[1] in dying and line[1:3] in flying and line[3] == "TIMEOUT":
             view.allow_missing("X28", said)

@@ -111,9 +111,7 @@ def _planned_elsewhere(view: View) -> set[Line]:
 
 def _placeholder(view: View, line: Line) -> Allocation | None:
     """The placeholder that ours still has under this key."""
-    return next(
-        (each for each in _placeholders(view, line[1]) if each.ask.ask_key == line[2]), None
-    )
+    return next((e for e in _placeholders(view, line[1]) if e.ask.ask_key == line[2]), None)
 
 
 def _placeholders(view: View, app_id: str) -> Iterator[Allocation]:

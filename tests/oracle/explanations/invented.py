@@ -125,16 +125,8 @@ class _Inventor:
         key = f"r{self.serial:04}"
         self.asked.append((app, key))
         smaller = rng.random() < 0.3
-        resources = {
-            n: value - (rng.randint(0, value - 1) if smaller else 0) for n, value in size.items()
-        }
-        return {
-            "op": "ask",
-            "appID": app,
-            "keys": [key],
-            "resources": resources,
-            "taskGroup": group,
-        }
+        size = {n: v - (rng.randint(0, v - 1) if smaller else 0) for n, v in size.items()}
+        return {"op": "ask", "appID": app, "keys": [key], "resources": size, "taskGroup": group}
 
     # -- steps -----------------------------------------------------------------------------------------
 
@@ -287,9 +279,7 @@ class _Inventor:
 def _configured(queue: Branch) -> Branch:
     resources = {name: amount(share) for name, share in queue["resources"].items()}
     below = [_configured(child) for child in queue["below"]]
-    given = {
-        name: queue[name] for name in ("maxapplications", "properties", "limits") if queue.get(name)
-    }
+    given = {n: queue[n] for n in ("maxapplications", "properties", "limits") if queue.get(n)}
     given |= {"resources": resources} if resources else {}
     return {"name": queue["name"], **given} | ({"queues": below} if below else {})
 

@@ -210,7 +210,6 @@ def test_a_token_opens_and_no_other_does(client: Make, guarded: Serving) -> None
 # -- asyncio ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.asyncio
 async def test_the_same_with_await(serving: Serving) -> None:
     class Waiting:
         """Methods may be async, and those that are missing are not missed."""
@@ -307,10 +306,8 @@ def test_a_request_larger_than_the_scheduler_lets_in_is_given_up(client: Make) -
         assert reasons[1] == "11 items in one NodeRequest, at most 10"
         rm.flush()
         rm.close()
-    accepted = [
-        n.nodeID for m in heard.messages if isinstance(m, si.NodeResponse) for n in m.accepted
-    ]
-    assert accepted == ["n1", "n2", "n3"]
+    told = [n.nodeID for m in heard.messages if isinstance(m, si.NodeResponse) for n in m.accepted]
+    assert told == ["n1", "n2", "n3"]
 
 
 def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving) -> None:

@@ -51,8 +51,7 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
             wire.cut(mend=True)
     heard.wait_for_placed(len(keys))
     assert placed(heard.messages) == keys
-    assert AWAY in told.states
-    assert FORGOTTEN not in told.states
+    assert AWAY in told.states and FORGOTTEN not in told.states
     assert serving.service.read(
         lambda core: len(core.application("a").allocations) == len(keys) and not core.check()
     )

@@ -1,8 +1,13 @@
-"""The parts of the client without a network: waits, the life of a connection, orders."""
+"""The parts of the client without a network: waits, the life of a connection, orders; and its documents."""
 
 import itertools
 import random
+import re
+import shlex
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from grpc import StatusCode
@@ -11,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transitions import MachineError
 
+from quadriga.cli.main import main
 from quadriga.si import RequestError
 from quadriga.si.client import Backoff, RegisterAgain, Tls, connection_state
 from quadriga.si.client.channels import ChannelFactory
@@ -21,6 +27,7 @@ from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.server.delivery.mailbox import MessageOrder
 from quadriga.si.wire import REGISTER_AGAIN
+from tests.si.remote_side import Serving
 
 KINDS = st.sampled_from([*STREAMS])
 CHANCE = st.integers().map(random.Random)
@@ -59,8 +66,7 @@ def test_a_certificate_needs_its_key_and_a_token_does_not_leave_the_machine_in_t
 
 @pytest.mark.parametrize("state", connection_state.STATES)
 def test_the_table_says_where_every_trigger_leads(state: str) -> None:
-    triggers = {trigger for trigger, _, _ in connection_state.TABLE}
-    for trigger in triggers:
+    for trigger in {trigger for trigger, _, _ in connection_state.TABLE}:
         told: list[str] = []
         each = connection_state.ConnectionState(lambda state, why, told=told: told.append(state))  # type: ignore[misc]
         each.state = state
@@ -177,3 +183,49 @@ def test_i43_whose_call_finds_no_registration_is_told_to_register_again() -> Non
     assert isinstance(to_exception(lost, "ExplainRequest", "here"), RegisterAgain)
     refused = AioRpcError(StatusCode.NOT_FOUND, Metadata(), Metadata(("other", "1")), details="no")
     assert isinstance(to_exception(refused, "ExplainRequest", "here"), RequestError)
+
+
+@pytest.fixture
+def document(repository: Path) -> str:
+    return (repository / "docs" / "client.md").read_text(encoding="utf-8")
+
+
+def blocks(document: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+
+
+def test_the_program_runs(document: str, tmp_path: Path) -> None:
+    (program,) = blocks(document, "python")
+    words = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "accepted n1\n"), done.stderr
+
+
+def test_the_commands_are_the_right_ones(document: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second against what the first starts, but on a port that is free."""
+    serve, simulate = (shlex.split(block) for block in blocks(document, "sh"))
+    assert serve[:4] == ["quadriga", "serve", "--clock", "client"]
+    address = serve[serve.index("--grpc") + 1]
+    with Serving(steps=True) as serving:
+        assert main([word.replace(address, serving.address) for word in simulate[1:]]) == 0
+    said = capsys.readouterr().out
+    assert "20 allocations" in said and "invariants checked nowhere" in said
+
+
+def test_the_states_and_waits_are_those_of_the_code(document: str) -> None:
+    states = re.findall(r"^\| `(\w+)` \| .* \| .*\|$", document, re.MULTILINE)
+    assert set(states) >= {*connection_state.STATES}
+    backoff = Backoff()
+    assert f"{backoff.first_s:g} s at first" in document
+    assert f"up to {backoff.most_s:g} s" in document
+
+
+# -- docs/grpc.md ----------------------------------------------------------------------------------
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "grpc.md"
+PROGRAMS = blocks(DOCUMENT.read_text("utf-8"), "python")
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_programs_run(program: str) -> None:
+    exec(compile(program, str(DOCUMENT), "exec"), {"__name__": "document"})

@@ -42,8 +42,7 @@ def test_rights(tmp_path: Path) -> None:
         "any rm:* plain:token-of-anybody-\n"
         "eyes read plain:token-of-the-eyes\n",
     )
-    boss = access.principal("token-of-the-boss")
-    assert boss == Principal("boss", True, None)
+    assert access.principal("token-of-the-boss") == Principal("boss", True, None)
     anybody = access.principal("token-of-anybody-")
     assert anybody is not None
     assert anybody.may_act_for("whoever")
@@ -76,8 +75,7 @@ def test_a_certificate_by_any_of_its_names(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_without_a_token(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(AccessError) as found:
         access_by(tmp_path, text)
-    assert problem in str(found.value)
-    assert "hunter2" not in str(found.value)
+    assert problem in str(found.value) and "hunter2" not in str(found.value)
     assert TOKEN not in str(found.value)
 
 

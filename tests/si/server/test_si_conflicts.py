@@ -22,8 +22,7 @@ def test_r9_termination_type_is_shared_and_not_nested() -> None:
 def test_x3_x7_numbers_on_the_wire_are_those_of_the_specification_and_of_later_times() -> None:
     release = si.AllocationRelease(terminationType=si.TerminationType.STOPPED_BY_RM)
     assert release.SerializeToString() == bytes([4 << 3, 1])
-    unset = si.AllocationRelease()
-    assert unset.terminationType == si.TerminationType.UNKNOWN_TERMINATION_TYPE
+    assert si.AllocationRelease().terminationType == si.TerminationType.UNKNOWN_TERMINATION_TYPE
     assert si.NodeInfo.FromString(b"\x10\x63").action == 99
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 from google.protobuf import message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -117,9 +116,7 @@ class Newer(RM):
         found = []
         for message in self.pods.got:
             found += [f"new {each.allocationKey} on {each.nodeID}" for each in message.new]
-            found += [
-                f"released {each.allocationKey} {each.terminationType}" for each in message.released
-            ]
+            found += [f"released {e.allocationKey} {e.terminationType}" for e in message.released]
             found += [f"rejected {each.allocationKey}" for each in message.rejectedAllocations]
         return found
 
@@ -134,7 +131,6 @@ def pod(app: str, key: str, vcore: int = 1000, **more: Any) -> Any:
     return allocation
 
 
-@pytest.mark.asyncio
 async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7(place: House) -> None:
     rm = await Newer(place.channel()).start()
     await rm.submits("app")

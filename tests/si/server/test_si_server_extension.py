@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from preemption_side import TWO_QUEUES
 
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
@@ -17,8 +16,6 @@ from quadriga.si.server import Limits
 from quadriga.si.server.predicates.questions import QuestionIds
 from quadriga.si.server.predicates.queued import QueuedPredicates
 from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
-
-pytestmark = pytest.mark.asyncio
 
 
 class Answering:

@@ -2,10 +2,9 @@
 
 import asyncio
 import itertools
-import logging
 import os
 import resource as limits_of_process
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from quadriga.si.server import Limits
 from tests.si.certificates import access_by
 from tests.si.hostile import Hostile
 from tests.si.wire import PATIENCE, House, application, ask, house, node, until
-
-pytestmark = pytest.mark.asyncio
 
 SI, EXTENSION = "/si.v1.Scheduler/", "/quadriga.v1.Extension/"
 UNARY = {
@@ -192,21 +189,6 @@ async def besieged(folder: Path) -> AsyncIterator[tuple[House, Callable[[], Awai
             assert place.service.failures == 0
 
         yield place, is_served
-
-
-@pytest.fixture
-def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Nothing may be logged as our mistake."""
-    caplog.set_level(logging.WARNING)
-    yield
-    found = [
-        record.getMessage()
-        for record in caplog.get_records("call")
-        if (record.levelno >= logging.ERROR or record.exc_info)
-        # gRPC's own, when the loop of an earlier test is gone
-        and "PollerCompletionQueue" not in record.getMessage()
-    ]
-    assert not found, found
 
 
 @pytest.mark.parametrize("seed", _seeds(4))

@@ -14,8 +14,6 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from tests.si.wire import PATIENCE, QUEUES, House, until
 
-pytestmark = pytest.mark.asyncio
-
 
 class Generic:
     """Calls methods by name, with messages as JSON would have them."""

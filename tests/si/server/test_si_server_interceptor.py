@@ -12,8 +12,6 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, House, house
 
-pytestmark = pytest.mark.asyncio
-
 BROKEN = b"\x0a\x02\xff\xff"
 HEALTH = "/grpc.health.v1.Health/"
 REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"

@@ -5,15 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from quadriga import si
 from quadriga.core import Options
 from quadriga.si.extension import extension_pb2 as ext
 from tests.si.certificates import access_by
 from tests.si.wire import QUEUES, RM, House, application, ask, house, refusal, until
-
-pytestmark = pytest.mark.asyncio
 
 A, B = "the-token-of-rm-a", "the-token-of-rm-b"
 

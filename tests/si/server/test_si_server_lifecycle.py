@@ -8,8 +8,6 @@ from quadriga.si import NodeRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, node, refusal, until
 
-pytestmark = pytest.mark.asyncio
-
 STREAMS = ("UpdateAllocation", "UpdateApplication", "UpdateNode")
 
 
@@ -68,9 +66,7 @@ async def test_i6_without_any_stream_it_counts_as_away() -> None:
         await place.becomes("Running")
 
 
-async def test_i7_registering_again_ends_the_old_streams_and_starts_anew(
-    place: House,
-) -> None:
+async def test_i7_registering_again_ends_the_old_streams_and_starts_anew(place: House) -> None:
     """Unless it is refused."""
     old = await place.rm().begin()
     assert (await refusal(old.register(config="partitions: 7")))[0] == "INVALID_ARGUMENT"

@@ -50,7 +50,6 @@ def test_a_visitor_beside_bulk_rms_loses_nothing() -> None:
     assert alone.registrations and beside.registrations
 
 
-@pytest.mark.asyncio
 async def test_queues_that_take_long_to_read_hold_up_nobody(place: House) -> None:
     """A registration with thousands of queues takes long, and most of them in another thread."""
     below = "".join(f"\n          - {{name: q{number}}}" for number in range(4_000))

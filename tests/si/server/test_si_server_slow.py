@@ -3,13 +3,9 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from quadriga.si import AllocationRequest, EventRecord, NodeRequest
 from quadriga.si.server import Limits
 from tests.si.wire import PATIENCE, RM, House, ask, house, until
-
-pytestmark = pytest.mark.asyncio
 
 
 async def deaf(place: House, rm_id: str) -> tuple[RM, Any]:
@@ -43,9 +39,7 @@ async def test_a_slow_rm_is_paused_and_bounded_while_others_go_on() -> None:
         session = place.server.sessions["slow"]
 
         def everything(scheduler: Any) -> int:
-            return sum(
-                len(each.allocations) for each in scheduler.partition(rm_id="slow").nodes.values()
-            )
+            return sum(len(e.allocations) for e in scheduler.partition(rm_id="slow").nodes.values())
 
         said = 0
         async with asyncio.timeout(PATIENCE):

@@ -13,9 +13,6 @@ from quadriga.si.server import Limits, Server
 from tests.si.certificates import access_by
 from tests.si.wire import QUEUES, RM, House, house, node, refusal, until
 
-pytestmark = pytest.mark.asyncio
-
-
 # -- unary calls -----------------------------------------------------------------------------------
 
 

@@ -5,18 +5,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from quadriga.si.extension import extension_pb2 as ext
 from tests.si.wire import RM, House, application, ask, house, node, refusal, until
-
-pytestmark = pytest.mark.asyncio
 
 A, P, N = ext.Channel.ALLOCATION, ext.Channel.APPLICATION, ext.Channel.NODE
 SECOND = 10**9
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def place() -> AsyncIterator[House]:
     async with house(client_clock=True) as place:
         yield place

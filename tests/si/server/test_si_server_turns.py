@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
@@ -50,7 +49,6 @@ def test_everything_in_a_request_counts_and_a_bucket_gives_tokens_for_items() ->
     assert bucket.take(2 * SECOND) == SECOND // 10
 
 
-@pytest.mark.asyncio
 async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way() -> None:
     flow = FlowControl(64, 100, lambda error, request: error, lambda: None)
     first, second = flow.send("first", 60), flow.send("second", 60)
@@ -119,11 +117,9 @@ async def rounds(rm: RM) -> None:
     """Answers of the server while the scheduler does nothing: its loop has had time for all else."""
     health = HealthStub(rm.channel)  # type: ignore[no-untyped-call]
     for _ in range(20):
-        answer = await health.Check(HealthCheckRequest())
-        assert answer.status == HealthCheckResponse.SERVING
+        assert (await health.Check(HealthCheckRequest())).status == HealthCheckResponse.SERVING
 
 
-@pytest.mark.asyncio
 async def test_windows_count_items_and_not_only_requests() -> None:
     async with bulk(window_items=100) as (place, rm, go):
         for at in range(10):
@@ -137,7 +133,6 @@ async def test_windows_count_items_and_not_only_requests() -> None:
         assert session.received[ALLOCATION] == 10
 
 
-@pytest.mark.asyncio
 async def test_i7_a_registration_is_before_the_asks_of_others() -> None:
     arrived: list[int] = []
     async with bulk() as (place, rm, go):
@@ -163,7 +158,6 @@ async def test_i7_a_registration_is_before_the_asks_of_others() -> None:
     assert arrived == [256, 8000]
 
 
-@pytest.mark.asyncio
 async def test_items_that_come_too_fast_are_taken_later() -> None:
     async with bulk(item_burst=50, items_per_second=2000) as (_, rm, go):
         go.set()

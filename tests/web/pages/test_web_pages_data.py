@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 from on_a_port import Client
 
 from quadriga.core.driver.service import SchedulerService
@@ -19,8 +18,6 @@ from quadriga.web.app import create_app
 from quadriga.web.pages.endpoints import ENDPOINTS
 from quadriga.web.pages.parameters import Number, Text
 from tests.web.pages_scene import CONFIG, GI, NASTY, NASTY_NODE, Scene, wide_config
-
-pytestmark = pytest.mark.asyncio
 
 Get = Callable[..., Awaitable[Any]]
 
@@ -35,7 +32,7 @@ def scene() -> Iterator[Scene]:
         yield scene
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def client(scene: Scene) -> AsyncIterator[Client]:
     async with reaching(scene) as client:
         yield client
@@ -327,8 +324,7 @@ async def test_q15_pending_is_one_word_and_the_filter_finds_what_the_cards_count
         found = await get("applications", queue=row["path"], state="pending")
         assert row["pendingApplications"] == found["total"], row["path"]
         assert "pending" not in row["applications"]
-    one = await get("queue", path="root.research")
-    assert one["row"]["pendingApplications"] == 4
+    assert (await get("queue", path="root.research"))["row"]["pendingApplications"] == 4
 
 
 async def test_lists_have_the_reason_and_the_time_in_state(get: Get) -> None:
@@ -462,8 +458,7 @@ async def test_nodes_are_filtered_sorted_and_summed_up_in_cells(get: Get) -> Non
     assert (await get("nodes", state="reserved"))["total"] == 7
     assert (await get("nodes", state="unhealthy"))["total"] == 1
     assert (await get("nodes", text="HOST-03"))["rows"][0]["id"] == "node-03"
-    fullest = await get("nodes", sort="fullest", type="memory", limit=1)
-    (row,) = fullest["rows"]
+    (row,) = (await get("nodes", sort="fullest", type="memory", limit=1))["rows"]
     assert (row["id"], row["allocated"]["memory"]) == ("node-10", 32 * GI)
 
 
@@ -473,8 +468,7 @@ async def test_one_node_has_its_allocations_and_who_keeps_it(get: Get) -> None:
     assert {each["application"] for each in found["held"]} == {
         "notebook-0", "notebook-4", "web-shop"
     }  # fmt: skip
-    odd = await get("node", id=NASTY_NODE)
-    assert odd["row"]["occupied"] == {"memory": GI, "vcore": 500}
+    assert (await get("node", id=NASTY_NODE))["row"]["occupied"] == {"memory": GI, "vcore": 500}
     story = await get("node-story", id="node-13")
     assert [row["trigger"] for row in story["rows"]] == ["drain", "accept"]
 
@@ -514,10 +508,8 @@ async def test_events_are_the_latest_that_fit(get: Get) -> None:
     found = await get("events", limit=10)
     last = found["created"] - 1
     assert [row["id"] for row in found["rows"]] == list(range(last, last - 10, -1))
-    nodes = await get("events", type="NODE", text="decom")
-    assert nodes["rows"] == []
+    assert (await get("events", type="NODE", text="decom"))["rows"] == []
     about = await get("events", about="train-bert", limit=500)
     assert about["rows"]
     assert all("train-bert" in (row["object"], row["reference"]) for row in about["rows"])
-    reserved = await get("events", type="NODE", text="reservation")
-    assert len(reserved["rows"]) >= 7
+    assert len((await get("events", type="NODE", text="reservation"))["rows"]) >= 7

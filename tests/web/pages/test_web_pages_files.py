@@ -18,10 +18,7 @@ STATIC = {
 }
 
 
-@pytest.mark.asyncio
-async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
-    client: Client,
-) -> None:
+async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(client: Client) -> None:
     policy = HEADERS["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
     for said in ("frame-ancestors 'none'", "require-trusted-types-for 'script'"):
@@ -37,7 +34,6 @@ async def test_every_page_has_a_policy_that_lets_in_only_what_is_ours(
         assert "access-control-allow-origin" not in answer.headers
 
 
-@pytest.mark.asyncio
 async def test_every_file_is_served_with_its_type_and_known_again(client: Client) -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for name in STATIC:
@@ -57,7 +53,6 @@ async def test_every_file_is_served_with_its_type_and_known_again(client: Client
         assert (await client.get(f"/ui/{path}")).status_code == 404
 
 
-@pytest.mark.asyncio
 async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Client) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path, base in (
@@ -78,13 +73,10 @@ async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(client: Clie
             re.findall(r'href="([^"]*)">', html.partition("<nav")[2].partition("</nav")[0])
             for html in (answer.text, STATIC["page.html"])
         )
-        assert [each.removeprefix(base) for each in there] == [
-            each.removeprefix("./") for each in own
-        ]
+        assert [e.removeprefix(base) for e in there] == [each.removeprefix("./") for each in own]
         assert f'href="{base}static/style.css"' in answer.text
 
 
-@pytest.mark.asyncio
 async def test_a_program_that_asks_for_what_is_not_there_gets_json(client: Client) -> None:
     browser = {"Accept": "text/html"}
     for path in (
@@ -101,7 +93,6 @@ async def test_a_program_that_asks_for_what_is_not_there_gets_json(client: Clien
         assert answer.json()["message"] == "Not Found"
 
 
-@pytest.mark.asyncio
 async def test_the_root_leads_to_the_pages_unless_a_web_ui_is_there(
     client: Client, still: LiveCluster, tmp_path: Path
 ) -> None:
@@ -156,9 +147,7 @@ done/done-ground
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
-    ]
+    linear = [e / 12.92 if e <= 0.04045 else ((e + 0.055) / 1.055) ** 2.4 for e in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -55,10 +55,8 @@ def test_every_state_and_edge_is_drawn_with_its_triggers_and_how_long_it_lasts()
     edges = {(edge["source"], edge["target"]): edge["triggers"] for edge in application["edges"]}
     lasts = {state["name"]: state["lasts"] for state in application["states"]}
     assert edges["Waiting", "Running"] == ["ask", "run"]
-    assert lasts["Waiting"] == "at most 30 s, then complete"
-    assert lasts["Running"] == "until wait"
-    assert lasts["Killing"] == "at most 30 min"
-    assert lasts["Expired"] == "for good"
+    assert (lasts["Waiting"], lasts["Running"]) == ("at most 30 s, then complete", "until wait")
+    assert (lasts["Killing"], lasts["Expired"]) == ("at most 30 min", "for good")
 
 
 def test_boxes_do_not_touch_and_stay_within_the_picture(drawn: dict[str, Any]) -> None:

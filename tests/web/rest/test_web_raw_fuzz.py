@@ -1,20 +1,16 @@
 """Bytes that no client sends; `QUADRIGA_FUZZ_SEEDS=0:500` tries other seeds."""
 
 import asyncio
-import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from random import Random
 
 import pytest
-import pytest_asyncio
 from live_cluster import LiveCluster
-from on_a_port import PATIENCE, Client, on_a_port
-
-pytestmark = pytest.mark.asyncio
+from on_a_port import Client, all_said, on_a_port
 
 SECRET = "what-nobody-may-see"
 
@@ -140,26 +136,6 @@ async def said_to(client: Client, data: bytes, random: Random | None = None) -> 
     return bytes(found)
 
 
-async def all_said(client: Client, text: str) -> bytes:
-    """Until the server closes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
-    writer.write(text.encode("latin-1"))
-    async with asyncio.timeout(PATIENCE):
-        said = await reader.read()
-    writer.close()
-    return said
-
-
-@pytest.fixture
-def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Nothing may be logged as our mistake."""
-    caplog.set_level(logging.WARNING)
-    yield
-    records = caplog.get_records("call")
-    found = [r.getMessage() for r in records if r.levelno >= logging.ERROR or r.exc_info]
-    assert not found, found
-
-
 @pytest.fixture
 def dist(tmp_path: Path) -> Path:
     """A web UI with links out of its folder, and secrets beside it."""
@@ -172,7 +148,7 @@ def dist(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def server(dist: Path, cluster: LiveCluster) -> AsyncIterator[Client]:
     """A client of it, for which it goes on to work."""
     async with on_a_port(cluster, ui=dist) as client:
@@ -206,7 +182,7 @@ async def test_bytes_on_a_socket(seed: int, server: Client, no_bugs: None) -> No
 async def test_there_is_no_way_out_of_the_folder(server: Client, no_bugs: None) -> None:
     for path in WAYS_OUT:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
-        said = await all_said(server, head)
+        said = await all_said(server, head.encode())
         assert said[:9] == b"HTTP/1.1 " and said[9:12] in (b"200", b"307", b"400", b"404"), said
         shows_nothing(said, head.encode())
 
@@ -228,6 +204,6 @@ async def test_two_lengths_are_refused_and_no_rest_is_read(server: Client, no_bu
     smuggled = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     for path, lengths in product(PLACES, (both, both[::-1], (both[0].lower(), both[1].upper()))):
         head = "\r\n".join((f"POST {path} HTTP/1.1", "Host: 127.0.0.1", *lengths))
-        said = await all_said(server, f"{head}\r\n\r\n0\r\n\r\n{smuggled}")
+        said = await all_said(server, f"{head}\r\n\r\n0\r\n\r\n{smuggled}".encode())
         assert said.startswith(b"HTTP/1.1 400 "), said[:300]
         assert said.count(b"HTTP/1.1 ") == 1, said

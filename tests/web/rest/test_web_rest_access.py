@@ -1,13 +1,12 @@
 """Who may look, who may change something, and what a client may do to the server."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_cluster import CONFIG, LiveCluster
-from on_a_port import PATIENCE, Client, client_of, on_a_port
+from on_a_port import PATIENCE, Client, all_said, client_of, on_a_port
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,11 +19,7 @@ from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.server import WebServer
 from tests.si.certificates import access_by
 
-pytestmark = pytest.mark.asyncio
-
-ADMIN, OWNER, OTHER, VIEWER = (
-    f"{name}-and-sixteen-more" for name in ("admin", "rm", "other", "view")
-)
+ADMIN, OWNER, OTHER, VIEWER = (f"{n}-and-sixteen-more" for n in ("admin", "rm", "other", "view"))
 
 MORE = CONFIG + "          - name: more\n"
 
@@ -191,18 +186,8 @@ async def test_a_page_of_somebody_else_changes_nothing(cluster: LiveCluster) -> 
 
 
 async def served(cluster: LiveCluster, sent: bytes) -> bytes:
-    """What a server says to these bytes until it closes the connection."""
     async with on_a_port(cluster) as client:
-        reader, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
-        writer.write(sent)
-        found = b""
-        with suppress(ConnectionResetError):  # it was closed with something unread
-            async with asyncio.timeout(PATIENCE):
-                found = await reader.read()
-        writer.close()
-        with suppress(ConnectionResetError):
-            await writer.wait_closed()
-        return found
+        return await all_said(client, sent)
 
 
 async def test_what_does_not_come_or_does_not_end_is_not_waited_for(

@@ -75,8 +75,7 @@ def test_every_page_and_every_endpoint_is_in_a_table_with_its_parameters_and_bou
         for source in ENDPOINTS
         if isinstance(kind := source.parameters.get("limit"), Number)
     }
-    assert bounds["applications"] == (50, 200)
-    assert bounds["events"] == (200, 500)
+    assert (bounds["applications"], bounds["events"]) == ((50, 200), (200, 500))
     pictures = re.findall(r"!\[[^\]]*\]\((.*?)\)", PAGES_TEXT)
     assert len(pictures) == 3
     for name in pictures:

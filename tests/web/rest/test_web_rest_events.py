@@ -17,8 +17,6 @@ from quadriga.web.app import create_app
 from quadriga.web.rest import events as rest_events
 from quadriga.web.server import WebServer
 
-pytestmark = pytest.mark.asyncio
-
 BATCH = "/ws/v1/events/batch"
 STREAM = "/ws/v1/events/stream"
 
@@ -63,9 +61,7 @@ async def test_2_16_a_batch_has_the_events_from_an_id_on(client: Client) -> None
 async def test_2_16_kinds_are_numbers_and_what_is_zero_is_left_out(cluster: LiveCluster) -> None:
     async with client_of(cluster) as client:
         found = (await client.get(BATCH)).json()["EventRecords"]
-    messages = cluster.service.read(
-        lambda scheduler: list(map(message_of, scheduler.events.batch().records))
-    )
+    messages = cluster.service.read(lambda core: list(map(message_of, core.events.batch().records)))
     assert len(found) == len(messages) > 100
     for told, message in zip(found, messages, strict=True):
         for name in ("type", "eventChangeType", "eventChangeDetail"):
@@ -85,8 +81,7 @@ async def test_2_16_one_answer_has_no_more_than_is_configured_and_nothing_that_i
 ) -> None:
     settings(cluster, RESTResponseSize="7")
     async with client_of(cluster) as client:
-        found = (await client.get(BATCH, params={"count": 1000})).json()
-        assert len(found["EventRecords"]) == 7
+        assert len((await client.get(BATCH, params={"count": 1000})).json()["EventRecords"]) == 7
         settings(cluster, trackingEnabled="false")
         for path in (BATCH, STREAM):
             response = await client.get(path)

@@ -66,7 +66,6 @@ def test_2_14_what_is_served_is_described_and_what_is_described_is_served(app: S
             assert names == route.parameters
 
 
-@pytest.mark.asyncio
 async def test_the_committed_document_is_up_to_date_and_served(
     app: Starlette, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:

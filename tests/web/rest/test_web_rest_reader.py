@@ -1,7 +1,5 @@
 """Readers see one moment, cost the scheduler little, and never wait for each other (issue: reads)."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -20,8 +18,6 @@ from quadriga.core.views import NotFound
 from quadriga.web.reader import Reader
 from quadriga.web.responses import Refusal, encode
 from quadriga.web.rest.fragments import Fragments
-
-pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture(autouse=True)
@@ -105,8 +101,7 @@ async def test_those_who_wait_for_the_same_get_the_same(
     service.read_later(work)
     assert await asyncio.to_thread(busy.wait, PATIENCE)
     waiting = [
-        asyncio.create_task(reader.read("same", lambda scheduler: looks.append(1)))
-        for _ in range(20)
+        asyncio.create_task(reader.read("same", lambda core: looks.append(1))) for _ in range(20)
     ]
     await asyncio.sleep(0)
     one_leaves = waiting.pop()
@@ -257,13 +252,10 @@ async def test_a_long_list_is_sent_while_it_is_read(
             time, transitions = map(int, found.headers["quadriga-read-from"].split(";"))
             assert time >= 0 and transitions > 0
             for each in found.json():
-                held = [
-                    one for one in each["allocations"] if path == "nodes" or not one["placeholder"]
-                ]
+                held = [o for o in each["allocations"] if path == "nodes" or not o["placeholder"]]
                 sums = each["allocated"] if path == "nodes" else each["usedResource"]
                 assert sum(one["resource"].get("vcore", 0) for one in held) == sums.get("vcore", 0)
         page = await client.get("/ws/v1/partition/default/nodes?limit=1&offset=5")
         assert int(page.headers["content-length"]) > 0
         assert len(page.json()) == 1
-        missing = await client.get("/ws/v1/partition/none/nodes")
-        assert missing.status_code == 404
+        assert (await client.get("/ws/v1/partition/none/nodes")).status_code == 404

@@ -137,14 +137,12 @@ def test_the_nine_calls(dist: Path, busy: LiveCluster) -> None:
             assert any(node["isReserved"] for node in nodes)
 
 
-@pytest.mark.asyncio
 async def test_what_there_is_none_of_is_an_empty_list(remote: Client) -> None:
     for queue in ("root.prod.idle", "root"):
         response = await remote.get(f"/ws/v1/partition/default/queue/{queue}/applications")
         assert (response.status_code, response.content) == (200, b"[]")
 
 
-@pytest.mark.asyncio
 async def test_the_ui_is_served_beside_the_api(dist: Path, still: LiveCluster) -> None:
     async with client_of(still, ui=dist) as client:
         index = await client.get("/")
