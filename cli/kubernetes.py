@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quadriga.cli import serve
 from quadriga.cli.connecting import add_connection
 from quadriga.cli.errors import CommandError
 from quadriga.cli.limits import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS
-from quadriga.cli.parsing import add_file
-
-if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
-    from quadriga.cli.parsing import Commands
+from quadriga.cli.parsing import Commands, add_file
 
 HEALTH_PORT, WEBHOOK_PORT = 9082, 9089
 _DESCRIPTION = """\

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ActionsContainer
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quadriga.cli.limits import LIMITS, Limit
-from quadriga.cli.parsing import add_file
-
-if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-    from collections.abc import Sequence
-
-    from quadriga.cli.parsing import Commands
+from quadriga.cli.parsing import Commands, add_file
 
 HTTP_PORT, GRPC_PORT = 9080, 9081
 

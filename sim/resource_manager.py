@@ -12,9 +12,10 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from quadriga import si
+from quadriga.core import Output
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
@@ -27,9 +28,6 @@ from quadriga.sim.outcomes import COMPLETED, FAILED, REJECTED, Fate
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.usage import Usage
 from quadriga.sim.workload.model import Job
-
-if TYPE_CHECKING:
-    from quadriga.core import Output
 
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED

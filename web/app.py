@@ -6,7 +6,6 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,20 +16,17 @@ from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.views import Views
 from quadriga.si.access import Access
 from quadriga.web import metrics, openapi, pages, rest
 from quadriga.web.compression import Compression
+from quadriga.web.extra_metrics import ExtraMetrics
 from quadriga.web.guard import Guard
 from quadriga.web.periodic import periodic_tasks
 from quadriga.web.reader import Reader
 from quadriga.web.responses import API, Headers, error_response
 from quadriga.web.site import Site
-
-if TYPE_CHECKING:
-    from quadriga.core.driver.service import SchedulerService
-    from quadriga.core.views import Views
-    from quadriga.web.extra_metrics import ExtraMetrics
-
 
 #: first segments of API paths; unknown paths below them get 404, not the UI
 _NOT_OURS = {each.strip("/") for each in API}

@@ -24,7 +24,7 @@ from quadriga.core.preemption.guaranteed import (
     snapshots_for,
 )
 from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
-from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
+from quadriga.core.preemption.queue_snapshot import QueueSnapshot, Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
 from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
 from quadriga.core.resources.units import choose, give
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel
