@@ -49,11 +49,9 @@ class KnowsRefusals(Protocol):
 
     def __call__(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
         """Return ``None`` if the ask may go to the node, else the reason against it."""
-        ...
 
     def refused_nodes(self, allocation_key: str, node_ids: tuple[str, ...]) -> KnownRefusals | None:
         """The refused nodes among these, or ``None`` if the predicate must be asked about each.
 
         The caller passes the same object as long as it has the same nodes.
         """
-        ...

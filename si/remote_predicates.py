@@ -29,25 +29,20 @@ class RemotePredicate(Protocol):
     def __call__(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
         """Return ``None`` if the ask may go to the node, else the reason against it. Return
         `ANSWER_PENDING` if the question has been queued but not answered."""
-        ...
 
     def known(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
         """The answer that is there and still valid, else `ANSWER_PENDING`. Nothing is asked."""
-        ...
 
     def look_ahead(self, allocation_key: str, node_ids: Iterable[str], allocate: bool) -> None:
         """Add further nodes to the question that is being prepared, as many as one question allows.
         They are the nodes that come next if the first one is refused."""
-        ...
 
     def allowed(self, allocation_key: str) -> Container[str]:
         """The nodes to which the ask may be allocated according to answers that are still valid."""
-        ...
 
     def awaits(self, allocation_key: str) -> bool:
         """Whether an answer for this ask is pending, so that another try must wait for it. If it is
         False after `ANSWER_PENDING`, the limit of pending questions is reached."""
-        ...
 
 
 class RemotePreemption(Protocol):
@@ -58,8 +53,6 @@ class RemotePreemption(Protocol):
     ) -> int | None:
         """Return the index of the last victim that must be evicted, ``None`` if the ask may not go to
         the node, or `ANSWER_PENDING_INDEX`."""
-        ...
 
     def awaits(self, allocation_key: str) -> bool:
         """Whether an answer for this ask is pending."""
-        ...

@@ -44,13 +44,11 @@ class Timing(Protocol):
 
     def now(self) -> int:
         """Return the time in ns."""
-        ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     def random(self) -> float:
         """Return a random number from 0 to below 1."""
-        ...
 
 
 class RealTiming:

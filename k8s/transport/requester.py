@@ -24,4 +24,3 @@ class Requester(Protocol):
 
         ``path`` begins with ``/`` and is quoted. Raises `NoAnswer`.
         """
-        ...

@@ -44,11 +44,9 @@ class OpenStream(Protocol):
 
     def end(self, status: StatusError | None) -> None:
         """End with this status; ``None`` is success."""
-        ...
 
     def drain(self) -> None:
         """End with success as soon as no message waits."""
-        ...
 
 
 class Session(NullCallback):
