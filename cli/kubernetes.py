@@ -10,8 +10,7 @@ from pathlib import Path
 from quadriga.cli import serve
 from quadriga.cli.connecting import add_connection
 from quadriga.cli.errors import CommandError
-from quadriga.cli.limits import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS
-from quadriga.cli.parsing import Commands, add_file
+from quadriga.cli.parsing import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS, Commands, add_file
 
 HEALTH_PORT, WEBHOOK_PORT = 9082, 9089
 _DESCRIPTION = """\

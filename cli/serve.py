@@ -6,8 +6,7 @@ from argparse import ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Sequence
 from pathlib import Path
 
-from quadriga.cli.limits import LIMITS, Limit
-from quadriga.cli.parsing import Commands, add_file
+from quadriga.cli.parsing import LIMITS, Commands, Limit, add_file
 
 HTTP_PORT, GRPC_PORT = 9080, 9081
 

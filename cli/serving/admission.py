@@ -10,7 +10,7 @@ from argparse import Namespace
 from typing import Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
-from quadriga.cli.limits import HTTP_LIMITS, check_within
+from quadriga.cli.parsing import HTTP_LIMITS, check_within
 from quadriga.cli.serving import logs
 from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.addresses import Address, address

@@ -11,7 +11,7 @@ import pytest
 from quadriga.cli.catalogue import gallery_lifecycles
 from quadriga.cli.main import main as quadriga
 from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, write_gallery
-from quadriga.diagrams.gallery import gallery_page
+from quadriga.diagrams.state import gallery_page
 from quadriga.fsm import LIFECYCLES, NODE
 from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
 

@@ -40,7 +40,6 @@ CORE = """
 K8S = """
     tuning
     objects
-    objects_volumes
     conversion lifecycles
     cluster
     shim

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from quadriga.base.pacing import LogPace
 from quadriga.si import descriptors
-from quadriga.si.log_pace import LogPace
 from quadriga.si.server import Limits
 from quadriga.si.server import server as server_module
 from quadriga.si.server.connections import Connections
