@@ -35,7 +35,6 @@ from quadriga.web.site import Site
 if TYPE_CHECKING:
     from quadriga.core.runtime.stepwise import Steps
     from quadriga.core.scheduler import Scheduler
-    from quadriga.web.site import Site
 
 #: first segments of API paths; unknown paths below them get 404, not the UI
 _NOT_OURS = {each.strip("/") for each in API}

@@ -26,7 +26,7 @@ from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
-from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.steps.refused import known_refusals
 from quadriga.core.topology.domains import fit, is_local, words_of
 from quadriga.core.topology.packing import MOST_NODES, Member, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING

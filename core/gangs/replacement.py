@@ -24,8 +24,8 @@ from quadriga.core.resources.vectors import Vector, covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.steps import reservation
-from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.steps.gang import placeholder_gone
+from quadriga.core.steps.refused import known_refusals
 from quadriga.core.steps.releasing import mark_released, release
 from quadriga.core.topology.members import predicate_of
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
-    from quadriga.core.resources.vectors import Totals, Vector
+    from quadriga.core.resources.vectors import Totals
 
 
 class TaskGroup:

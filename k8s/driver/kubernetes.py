@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quadriga.base.times import SECOND, whole_time
-from quadriga.core.driver.clock import SteadyClock
+from quadriga.core.driver.clock import Standstill, SteadyClock
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH

@@ -13,8 +13,7 @@ from preemption_side import TWO_QUEUES, ask, filled
 
 from quadriga.base.times import SECOND
 from quadriga.core import Options
-from quadriga.core.driver.clock import SteadyClock
-from quadriga.core.driver.standstill import Standstill
+from quadriga.core.driver.clock import Standstill, SteadyClock
 from quadriga.fsm import QUEUE
 from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_CREATION_TIME
