@@ -13,6 +13,7 @@ members before the next one loses any. Without gangs the order is unaffected.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
@@ -38,18 +39,14 @@ _MEMBER: Final = 2
 Leaf = tuple[LeafQueue, int | None, frozenset[int]]
 
 
+@dataclass(slots=True, eq=False)
 class Candidate:
     """An allocation that may be evicted. ``gang`` is its rank as far as gangs matter, ``leaf`` the
     snapshot of its queue where guarantees matter."""
 
-    __slots__ = ("allocation", "gang", "leaf")
-
-    def __init__(
-        self, allocation: Allocation, leaf: QueueSnapshot | None, gang: tuple[int, int, int]
-    ) -> None:
-        self.allocation = allocation
-        self.leaf = leaf
-        self.gang = gang
+    allocation: Allocation
+    leaf: QueueSnapshot | None
+    gang: tuple[int, int, int]
 
     @property
     def breaks_gang(self) -> bool:
