@@ -10,6 +10,8 @@ of the field says. If one item of a request is wrong (an ask, a node), it is rej
 are applied. If a request is wrong as a whole, it raises `RequestError` and nothing is applied.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -57,7 +59,7 @@ class SchedulerAPI(Protocol):
     """
 
     def register_resource_manager(
-        self, request: RegisterResourceManagerRequest, callback: "ResourceManagerCallback"
+        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> RegisterResourceManagerResponse:
         """Register the RM with its `callback` (I5). Every RM calls this method first.
 
@@ -194,3 +196,11 @@ def has_own(callback: object, method: str) -> bool:
     found = getattr(callback, method, None)
     nothing = getattr(NullCallback, method, None)
     return found is not None and getattr(found, "__func__", found) is not nothing
+
+
+class Outcome(Protocol):
+    """Receives the result of a request: a future, or an object with these two methods of one."""
+
+    def set_result(self, result: None) -> None: ...
+
+    def set_exception(self, exception: BaseException | None) -> None: ...

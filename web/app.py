@@ -26,11 +26,10 @@ from quadriga.core.views.history import INTERVAL
 from quadriga.si.access import Access
 from quadriga.web import metrics, openapi, pages, rest
 from quadriga.web.compression import Compression
-from quadriga.web.extra_metrics import ExtraMetrics
 from quadriga.web.guard import Guard
 from quadriga.web.reader import Reader
 from quadriga.web.responses import API, Headers, Refusal, error_response
-from quadriga.web.site import Site
+from quadriga.web.site import ExtraMetrics, Site
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.stepwise import Steps

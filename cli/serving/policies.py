@@ -19,8 +19,7 @@ from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
 from quadriga.k8s.transport.login import Login
-from quadriga.k8s.transport.requester import NoAnswer
-from quadriga.k8s.transport.retries import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer, refusal_of
 
 
 def print_policy(arguments: Namespace, namespace: str) -> int:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadriga.core.driver.watchdog import Watchdog
     from quadriga.core.runtime.outbox import Output
     from quadriga.core.scheduler import Predicate, Scheduler
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 T = TypeVar("T")
 

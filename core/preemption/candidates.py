@@ -25,6 +25,8 @@ from quadriga.fsm.lifecycles import application as application_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
@@ -39,14 +41,18 @@ _MEMBER: Final = 2
 Leaf = tuple[LeafQueue, int | None, frozenset[int]]
 
 
-@dataclass(slots=True, eq=False)
 class Candidate:
     """An allocation that may be evicted. ``gang`` is its rank as far as gangs matter, ``leaf`` the
     snapshot of its queue where guarantees matter."""
 
-    allocation: Allocation
-    leaf: QueueSnapshot | None
-    gang: tuple[int, int, int]
+    __slots__ = ("allocation", "gang", "leaf")
+
+    def __init__(
+        self, allocation: Allocation, leaf: QueueSnapshot | None, gang: tuple[int, int, int]
+    ) -> None:
+        self.allocation = allocation
+        self.leaf = leaf
+        self.gang = gang
 
     @property
     def breaks_gang(self) -> bool:
@@ -260,3 +266,18 @@ def _leaves(
         else:
             below = priority - child.properties.priority_offset
         yield from _leaves(child, own, path, below, any_priority=whatever)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eviction:
+    """What preemption decides (2.8), and ``steps.releasing`` carries out: allocations that are asked back from
+    the resource manager, in this order.
+
+    ``cause`` is the ask that they make room for, or the queue whose max they exceed. ``message`` goes
+    out with each release. ``node`` is to be reserved for the ask, if there is one.
+    """
+
+    victims: tuple[Allocation, ...]
+    cause: Ask | Queue
+    message: str
+    node: Node | None = None

@@ -13,8 +13,7 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.preemption.candidates import by_kind, candidates_for, of_application
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import Eviction, by_kind, candidates_for, of_application
 from quadriga.core.preemption.guaranteed import (
     NO_CANDIDATES,
     NO_NODE,
@@ -30,7 +29,7 @@ from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
 from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.topology.domains import fit, is_local
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

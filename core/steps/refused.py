@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 #: with a budget, the work of one call, where a look at a refusal is 1. What the predicates have to look at for
 #: one question has no bound here, so a call asks few.

@@ -27,7 +27,7 @@ from quadriga.core.views.applications import (
     application_in_steps,
     application_object,
 )
-from quadriga.core.views.configuration import Configured, configured
+from quadriga.core.views.configuration import Configured, configured, placement_object, rule_objects
 from quadriga.core.views.counters import (
     PartitionCounters,
     QueueCounters,
@@ -48,7 +48,6 @@ from quadriga.core.views.nodes import (
     utilisation_in_steps,
 )
 from quadriga.core.views.partitions import cluster_object, containers_in_steps, partition_in_steps
-from quadriga.core.views.placement import placement_object, rule_objects
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.core.views.queues import queue_in_steps
 from quadriga.fsm.lifecycles import application as application_fsm

@@ -24,8 +24,7 @@ from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, WatchError
-from quadriga.k8s.transport.requester import NoAnswer
-from quadriga.k8s.transport.retries import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer, refusal_of
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.reflector")

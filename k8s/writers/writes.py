@@ -29,8 +29,6 @@ from quadriga.k8s.transport.requester import (
     STRATEGIC_MERGE_PATCH,
     NoAnswer,
     Requester,
-)
-from quadriga.k8s.transport.retries import (
     bind_waits,
     create_waits,
     delete_waits,

@@ -16,8 +16,8 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.api import Outcome
 from quadriga.si.explained import Explained
-from quadriga.si.outcome import Outcome
 from quadriga.si.wire import Request
 
 #: (allocation key, node id, allocate) -> ``None``, or the reason against the node (I36)

@@ -11,9 +11,9 @@ from quadriga.base.times import SECOND
 from quadriga.fsm import ALLOCATION
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
-from quadriga.web.extra_metrics import ExtraMetrics
 from quadriga.web.metrics.families import Family, one
 from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
+from quadriga.web.site import ExtraMetrics
 
 #: transitions of releases that are sent again
 _RESENDS: Final = tuple(

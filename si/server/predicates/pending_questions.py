@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quadriga.si.extension.extension_pb2 import Callback
-from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
+from quadriga.si.predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.predicates.questions import QuestionIds, about_nodes, about_victims
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from quadriga.core import Scheduler
 from quadriga.core.views import as_yaml
-from quadriga.core.views.configuration import configured
-from quadriga.core.views.placement import rule_objects
+from quadriga.core.views.configuration import configured, rule_objects
 from quadriga.web.pages.data.lookup import partition_of
 
 
