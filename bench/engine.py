@@ -27,7 +27,7 @@ def measure() -> list[Figure]:
         "a placeholder placed": lambda options: _gang(options)[0],
         "replaced and confirmed": lambda options: _gang(options)[1],
     }
-    figures = []
+    figures: list[Figure] = []
     for name, run in runs.items():
         times: dict[str, list[float]] = {"fast": [], "stock": []}
         for _ in range(ROUNDS):

@@ -8,6 +8,7 @@ from bench._support.timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
+from quadriga.core.runtime.stepwise import finish
 from quadriga.web.metrics import Measurer, Metrics
 from quadriga.web.metrics.journal_metrics import JournalMetrics
 
@@ -79,6 +80,6 @@ def _scrape() -> tuple[float, float]:
     scheduler.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config), 0)
     add_nodes(scheduler, 1_000)
     metrics = Metrics(service)
-    look = per_call(lambda: service.read(metrics.look), 10)
-    seen = service.read(metrics.look)
+    look = per_call(lambda: finish(metrics.look(scheduler)), 10)
+    seen = finish(metrics.look(scheduler))
     return look, per_call(lambda: metrics.plain(seen), 10)

@@ -16,6 +16,7 @@ from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.gangs.plan import Plan, make_plan
 from quadriga.core.model import accounting
+from quadriga.core.model.application import Application
 from quadriga.sim.scripted.script import resource
 
 MEMBER = {"vcore": 1000, "memory": 10**6}
@@ -94,7 +95,7 @@ def _failing(nodes: int) -> float:
     """The time of a plan for which half of the members find no node (ns)."""
     scheduler = _waiting(nodes, 500)
     partition = scheduler.partition()
-    shape = next(iter(scheduler.application("app-0").groups.values())).shape
+    shape = next(iter(_app(scheduler).groups.values())).shape
     for at, node in enumerate(partition.node_index.nodes):
         accounting.charge_planned(node, shape, ROOM - (at < 250))
     times = []
@@ -107,7 +108,7 @@ def _failing(nodes: int) -> float:
 
 
 def _plan(scheduler: Scheduler) -> Plan:
-    members = scheduler.application("app-0").gang.members
+    members = _app(scheduler).gang.members
     return make_plan(scheduler._kernel, scheduler.partition(), members)
 
 
@@ -121,3 +122,9 @@ def _placing(admission: str, size: int) -> float:
         outputs = scheduler.schedule(0)
     assert allocations_in(outputs) == gangs * size
     return float(clock.spent)
+
+
+def _app(scheduler: Scheduler) -> Application:
+    app = scheduler.application("app-0")
+    assert isinstance(app, Application)
+    return app

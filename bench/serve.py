@@ -133,7 +133,7 @@ def crowded(
             sleep(alone)
             _say(client, "stop")
             before = VisitorTold(**json.loads(_line(client)))
-        tasks = [visitor("beside"), Crowd(port, names, asks, batch)]
+        tasks: list[Task | Crowd | Visitor] = [visitor("beside"), Crowd(port, names, asks, batch)]
         with _processes(tasks, "bench._support.crowd") as [client, crowd]:
             _say(client, "go")
             _say(crowd, "go")

@@ -45,8 +45,8 @@ def configure(commands: Commands) -> None:
     parser.add_argument(
         "--all",
         metavar="DIR",
-        help="write the gallery of the lifecycles of the scheduler and the Kubernetes shim there, in all"
-        " text formats and svg (with --format in that one)",
+        help="write the gallery of the lifecycles of the scheduler and the Kubernetes shim there, as"
+        " tables (md) and pictures (svg), or in the format of --format",
     )
     parser.add_argument(
         "--flow",

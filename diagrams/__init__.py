@@ -7,17 +7,11 @@ lifecycle. The text formats are written here and are deterministic; graphviz dra
 """
 
 from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.gallery import GALLERY_FORMATS, write_gallery
 from quadriga.diagrams.paint import Step
 from quadriga.diagrams.reading import functions_of, read_json
 from quadriga.diagrams.sequence import SEQUENCE_FORMATS, Message, sequence
-from quadriga.diagrams.state import (
-    FORMATS,
-    GALLERY_FORMATS,
-    IMAGES,
-    render,
-    render_path,
-    write_gallery,
-)
+from quadriga.diagrams.state import FORMATS, IMAGES, render, render_path
 
 __all__ = [
     "FORMATS",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,6 @@ from quadriga.diagrams.formats.plantuml import plantuml
 from quadriga.diagrams.formats.scxml import scxml
 from quadriga.diagrams.formats.style import Style
 from quadriga.diagrams.paint import Paint, Step, coverage_paint, path_paint
-from quadriga.diagrams.wording import readable
 from quadriga.fsm import Lifecycle
 from quadriga.fsm.errors import text_of
 
@@ -117,59 +115,3 @@ def _require_style(format: str, style: Style) -> None:
 def _require_format(format: str, what: str, allowed: tuple[str, ...]) -> None:
     if format in FORMATS and format not in allowed:
         raise DiagramError(f"{format} cannot show {what}; these can: {', '.join(allowed)}")
-
-
-# -- all diagrams in one folder, with a page that shows them ---------------------------------------
-
-
-GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg")
-
-
-def write_gallery(
-    directory: str | Path,
-    formats: Sequence[str],
-    lifecycles: Iterable[Lifecycle],
-) -> list[Path]:
-    """Write ``<lifecycle>.<suffix>`` for each format, and ``README.md``; return the paths.
-
-    Everything is rendered before the first file is written. Raises ``DiagramError`` as ``render``
-    does, and for two lifecycles of the same name, whose files would overwrite each other.
-    """
-    shown = tuple(lifecycles)
-    names = [lifecycle.name for lifecycle in shown]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DiagramError(f"two lifecycles are called {twice}")
-    pages = {
-        f"{lifecycle.name}{FORMATS.get(format, '')}": render(lifecycle, format)
-        for lifecycle in shown
-        for format in formats
-    }
-    pages["README.md"] = gallery_page(shown, formats)
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, page in pages.items():
-        (folder / name).write_bytes(page.encode() if isinstance(page, str) else page)
-    return [folder / name for name in pages]
-
-
-def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLERY_FORMATS) -> str:
-    """A Markdown page that shows the images and links to the other files."""
-    lines = [
-        "# Lifecycles",
-        "",
-        "Drawn from the tables; do not edit. `quadriga draw --all docs/gallery` writes this folder again.",
-        "",
-        "A box is a state with the time it may last and, below the line, the triggers that are "
-        "legal there and change nothing. A double border marks a final state. An arrow reads "
-        "*trigger [guard] / effects*. In a table (md), *others* are all states that are not final and "
-        "that no earlier row of the trigger names.",
-    ]
-    for lifecycle in lifecycles:
-        name = lifecycle.name
-        lines += ["", f"## {readable(name)}", ""]
-        picture = next((f for f in ("svg", "png") if f in formats), None)
-        if picture:
-            lines += [f"![states of {readable(name)}]({name}{FORMATS[picture]})", ""]
-        links = [f"[{format}]({name}{FORMATS[format]})" for format in formats]
-        lines.append(", ".join(links))
-    return "\n".join(lines) + "\n"

@@ -57,9 +57,11 @@ class Deciding:
             NodeRequest: self._service.update_node,
         }
         namespace = Decoders(Namespace)
-        heard = [namespace.event(_line("ADDED", {"metadata": {"name": "bench", "uid": "bench"}}))]
+        heard: list[Any] = [
+            namespace.event(_line("ADDED", {"metadata": {"name": "bench", "uid": "bench"}}))
+        ]
         node_decoders: Decoders[Node] = Decoders(Node)
-        heard += [node_decoders.event(_line("ADDED", node_object(at))) for at in range(nodes)]  # type: ignore[arg-type, list-item]
+        heard += [node_decoders.event(_line("ADDED", node_object(at))) for at in range(nodes)]
         first: list[Input] = [Changed("ADDED", _object(each)) for each in heard]
         self._settle([*first, Synced(), LeaseHeld()])
         if not self._shim.serving:

@@ -75,7 +75,7 @@ class _Watched:
                 sent.setdefault(path.split("/")[-2], time.monotonic())
             return await request(self, method, path, *args, **more)
 
-        Client.request = kept  # type: ignore[method-assign, assignment]
+        Client.request = kept  # type: ignore[method-assign]
 
     def _look(self) -> None:
         """Until it serves; nothing is looked at during a measurement."""

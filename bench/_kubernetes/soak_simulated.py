@@ -89,7 +89,7 @@ class _World(World):
         if not (isinstance(action, actions.Delete) and self.loses()):
             super()._effect(action)
 
-    def answer(self) -> None:
+    def answer_held(self) -> None:
         """The API server has done what it was slow with."""
         held, self.held = self.held, []
         for action in held:
@@ -202,7 +202,7 @@ class Soak:
                 self._step(operation)
                 self.world.run(self.choose.random() * 3)
                 if self.choose.random() < 0.5:
-                    self.world.answer()
+                    self.world.answer_held()
         self.minutes += 1
         self.pass_time(60)
 
@@ -214,7 +214,7 @@ class Soak:
         """Without new work. What is wrong raises AssertionError."""
         world = self.world
         world.run(seconds / 2)
-        world.answer()
+        world.answer_held()
         world.run(seconds / 2)
         self._clear()
         report = world.audit()

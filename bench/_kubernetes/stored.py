@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 #: etcd takes at most 128 operations in a transaction by default.
@@ -113,7 +114,7 @@ class Etcd:
         answer = self._ask("deleterange", {"key": _text(first), "range_end": _text(last)})
         return int(answer.get("deleted", 0))
 
-    def _ask(self, call: str, body: dict[str, object]) -> dict[str, list[dict[str, str]]]:
+    def _ask(self, call: str, body: dict[str, object]) -> dict[str, Any]:
         self._connection.request("POST", f"/v3/kv/{call}", json.dumps(body).encode())
         response = self._connection.getresponse()
         text = response.read()

@@ -7,13 +7,13 @@ what a schedule could be like, not how it comes about.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from bench._references.easy import Easy
 from bench._references.loop import Latencies, Progress, Rule, Schedule
 from bench._references.rules import FirstFit, Gathering, Reserving, Strict
 from quadriga.sim import SimulationOptions
-from quadriga.sim.reports.quality import Holding, JobRecord, Quality, quality
+from quadriga.sim.fragmentation import Holding
+from quadriga.sim.reports.quality import JobRecord, Quality, quality
 from quadriga.sim.workload import Workload
 
 __all__ = ["REFERENCES", "run", "schedule"]
@@ -43,7 +43,7 @@ def schedule(
     """What a reference does with the workload, with the latencies of `options`."""
     _, rule = _RULES[name[0]]
     latencies = Latencies.of(options or SimulationOptions())
-    run = Schedule(workload, partial(rule, fair=name.endswith("q")), latencies)
+    run = Schedule(workload, lambda schedule: rule(schedule, name.endswith("q")), latencies)
     records = run.run(progress)
     return run.holdings, records
 

@@ -15,11 +15,11 @@ Need = tuple[int, ...]
 
 
 class Piece(NamedTuple):
-    """`count` pods of one task group on one node."""
+    """`pods` pods of one task group on one node."""
 
     node: int
     group: int
-    count: int
+    pods: int
 
 
 class Groups(NamedTuple):

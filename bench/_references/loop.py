@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 
 from bench._references.cluster import Cluster, Groups, Piece
 from quadriga.sim import SimulationOptions
-from quadriga.sim.reports.quality import Holding, JobRecord
+from quadriga.sim.fragmentation import Holding
+from quadriga.sim.reports.quality import JobRecord
 from quadriga.sim.usage import resource_of
 from quadriga.sim.workload import Job, Workload
 

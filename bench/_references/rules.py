@@ -148,7 +148,7 @@ class Gathering(FirstFit):
             return
         counts = list(self._missing.counts)
         for piece in pieces:
-            counts[piece.group] -= piece.count
+            counts[piece.group] -= piece.pods
         self._missing = Groups(needs, tuple(counts))
         cluster.promise(task.queue, self._missing)
 

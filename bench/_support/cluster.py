@@ -54,7 +54,7 @@ def add_apps(scheduler: Scheduler, queues: Iterable[str], **extra: object) -> No
     """Add the applications ``app-0``, ``app-1`` and so on, one for each queue."""
     request = si.ApplicationRequest(rmID=RM)
     for at, queue in enumerate(queues):
-        request.new.add(applicationID=f"app-{at}", queueName=queue, ugi=USER, **extra)  # type: ignore[arg-type]
+        request.new.add(applicationID=f"app-{at}", queueName=queue, ugi=USER, **extra)
     scheduler.apply(request, scheduler.now)
 
 

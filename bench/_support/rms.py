@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import grpc
 
@@ -109,7 +109,7 @@ class _RM:
         await self.apps.write(si.ApplicationRequest(new=new))
         accepted = 0
         while accepted < NODES:
-            accepted += len((await self.nodes.read()).accepted)
+            accepted += len(cast("si.NodeResponse", await self.nodes.read()).accepted)
         await self.apps.read()
         self.listening = [
             asyncio.create_task(self._listen()),

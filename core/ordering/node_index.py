@@ -425,11 +425,10 @@ class NodeIndex(NodeOrder):
         scores = self._synced(shape).scores
         assert scores is not None
         values = scores.values
-        if number < len(values):
-            bound = np.partition(values, number - 1)[number - 1]
-            positions = np.flatnonzero((values <= bound) & (values < inf))
-        else:
-            positions = np.flatnonzero(values < inf)
+        able = values < inf
+        if np.count_nonzero(able) > number:
+            able = values <= np.partition(values, number - 1)[number - 1]
+        positions = np.flatnonzero(able)
         order = values[positions].argsort(kind="stable")[:number]
         return [self.nodes[position] for position in positions[order]]
 
@@ -500,7 +499,7 @@ class NodeIndex(NodeOrder):
             takes = self._values < inf
             if shape.required_node:  # a node that drains takes who requires it
                 takes = np.array([self.takes(node, shape) for node in self.nodes], dtype=bool)
-            room = np.where(takes, room, 0)
+            room[~takes] = 0
             if self.planned is not None and not shape.required_node:
                 for node in self.planned.needs:
                     room[self.position(node)] = self.room_on(node, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import annotated_tags, identity, keys, messages, task_groups
@@ -30,6 +30,9 @@ from quadriga.k8s.shim.kernel import Handlers, Kernel
 from quadriga.k8s.shim.model import Application, Group, Task, ref_of
 from quadriga.k8s.shim.tasks import allocated, reconcile, record_about, report
 from quadriga.k8s.tuning import TUNING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # -- pods --------------------------------------------------------------------------------------
 
@@ -223,19 +226,20 @@ def _report_refusal(kernel: Kernel, app: Application, pod: Pod, refusal: str) ->
     kernel.actions.append(actions.LogWarning(f"{where} is not scheduled: {refusal}"))
 
 
-def submit_if_ready(kernel: Kernel, app: Application) -> None:
-    """Submit the application with its first pod that may be scheduled (K32). Pods that already run do not wait
-    for their report."""
-    if app.state not in application_fsm.UNSUBMITTED:
-        return
-    for task in app.tasks.values():
-        pod = task.pod
-        if pod.spec.node_name or not (pod.spec.scheduling_gates or task.is_placeholder):
-            _hold_gang(kernel, app)
-            if kernel.serving and not app.with_node and not app.delay:
-                hold(kernel, app)
-            kernel.fire_application(app, application_fsm.SUBMIT)
-            return
+def submit_if_ready(kernel: Kernel, app: Application, tasks: Iterable[Task]) -> None:
+    """Submit the application with its first pod that may be scheduled (K32). ``tasks`` are those that came or
+    changed since the last look. Pods that already run do not wait for their report."""
+    if app.state in application_fsm.UNSUBMITTED and (
+        app.with_node or any(map(_may_be_scheduled, tasks))
+    ):
+        _hold_gang(kernel, app)
+        if kernel.serving and not app.with_node and not app.delay:
+            hold(kernel, app)
+        kernel.fire_application(app, application_fsm.SUBMIT)
+
+
+def _may_be_scheduled(task: Task) -> bool:
+    return not (task.pod.spec.scheduling_gates or task.is_placeholder)
 
 
 def hold(kernel: Kernel, app: Application) -> None:
@@ -421,7 +425,7 @@ def _start_anew(kernel: Kernel, old: Application) -> None:
     app = create_application(kernel, first.pod)
     for task in later.values():
         _enter(kernel, app, task)
-    submit_if_ready(kernel, app)
+    submit_if_ready(kernel, app, app.tasks.values())
     for task in later.values():
         reconcile(kernel, task)
 

@@ -111,7 +111,7 @@ def create_again(
     most = kernel.settings.gang_retries
     if most == 0:
         return
-    group.lost = [when for when in group.lost if when > kernel.now - MINUTE]
+    group.lost = [when for when in group.lost[-most:] if when > kernel.now - MINUTE]
     start = kernel.now
     if len(group.lost) >= most:
         start = group.lost[-most] + MINUTE
@@ -295,7 +295,7 @@ def _look_again(kernel: Kernel, app: Application) -> None:
 def _look_at_group(kernel: Kernel, app: Application) -> None:
     """Check again a gang that is placed whole, because its members may have changed (K204)."""
     if app.state in application_fsm.UNSUBMITTED:
-        submit_if_ready(kernel, app)
+        submit_if_ready(kernel, app, app.tasks.values())
     elif app.state in application_fsm.HOLDS:
         look_at_changed(kernel, app)
     elif app.state in application_fsm.GATHERS and app.chosen:

@@ -54,6 +54,7 @@ class Task:
         "node",
         "pod",
         "release_type",
+        "resized",
         "state",
         "uuid",
     )
@@ -86,6 +87,8 @@ class Task:
         self.blocked_reason = ""
         #: the amounts that the core has received; ``None`` before that
         self.amounts: Amounts | None = None
+        #: they changed after the core was asked for a node, and it has not answered since (K85)
+        self.resized = False
 
     @property
     def app_has_ended(self) -> bool:

@@ -11,7 +11,7 @@ from quadriga.k8s.shim.applications import end_task, join, look_again, start, su
 from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Foreign, Task, ref_of
-from quadriga.k8s.shim.tasks import SKIPPED, is_known, reconcile, record_about
+from quadriga.k8s.shim.tasks import SKIPPED, is_known, reconcile, record_about, report_as_foreign
 
 
 def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
@@ -67,7 +67,7 @@ def add(kernel: Kernel, pod: Pod) -> None:
         kernel.fire_task(task, task_fsm.DISCARD)
     elif app.state in application_fsm.JOINABLE:
         if app.state in application_fsm.UNSUBMITTED and kernel.serving:
-            submit_if_ready(kernel, app)
+            submit_if_ready(kernel, app, (task,))
         reconcile(kernel, task)
         if pod.spec.node_name:
             _start_gang(kernel, task)
@@ -132,11 +132,13 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     elif task.blocked_reason or old.spec.scheduling_gates != pod.spec.scheduling_gates:
         # The driver announces a pod again when one of its claims has changed (K88).
         if kernel.serving:
-            submit_if_ready(kernel, app)
+            submit_if_ready(kernel, app, (task,))
         reconcile(kernel, task)
-    if task.state in task_fsm.SIZED and resources.may_differ(old, pod):
-        amounts = resources.of_pod(pod)
-        if amounts != task.amounts:
+    if resources.may_differ(old, pod):
+        if task.is_foreign:
+            report_as_foreign(kernel, task)
+        elif task.state in task_fsm.SIZED and resources.of_pod(pod) != task.amounts:
+            task.resized = not task.node
             kernel.fire_task(task, task_fsm.RESIZED)
 
 

@@ -82,7 +82,7 @@ def _submit(kernel: Kernel) -> None:
     _sort_out(kernel)
     for app in sorted(kernel.applications.values(), key=lambda each: each.number):
         kernel.fire_application(app, application_fsm.FORGOTTEN)
-        submit_if_ready(kernel, app)
+        submit_if_ready(kernel, app, app.tasks.values())
         settle(kernel, app)
     advance(kernel, progress=False)
 

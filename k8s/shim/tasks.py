@@ -207,6 +207,9 @@ def allocated(kernel: Kernel, allocation: Allocation, refusal: str = "") -> None
     enters_core(task)
     task.devices = allocation.allocationTags.get(TAG_DEVICES, "")
     kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
+    if task.resized and task.node:  # the core may have decided by the former amounts
+        task.resized = False
+        kernel.fire_task(task, task_fsm.RESIZED)
     kernel.unreported.discard(key)
 
 

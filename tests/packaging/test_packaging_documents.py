@@ -210,8 +210,8 @@ def test_what_is_measured_in_floors_has_no_goal(page: str) -> None:
 
 def test_every_figure_that_anybody_repeats_names_its_command(page: str, repository: Path) -> None:
     """Each section of the first part names a measurement that exists; the second part says that none does."""
-    _, _, parts = page.partition("\n## What anybody can repeat\n")
-    repeated, _, rest = parts.partition("\n## What no command here repeats\n")
+    _, _, parts = page.partition("\n## Repeatable measurements\n")
+    repeated, _, rest = parts.partition("\n## Measured once\n")
     for section in repeated.split("\n## ")[1:]:
         commands = re.findall(
             r"`(python -m bench [a-z -]+|tox -e \w+|QUADRIGA_COMPILE=1 [^`]+)`", section

@@ -10,12 +10,13 @@ from decoded import pod as decoded_pod
 from hypothesis import given
 from hypothesis import strategies as st
 from k8s_queues import DEFAULT, queues
-from k8s_world import World, cluster
+from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.core.scheduler import Scheduler
 from quadriga.k8s.conversion.resources import may_differ, of_pod
 from quadriga.k8s.objects import ContainerStatus, Pod, PodCondition, PodStatus, ResourceRequirements
+from quadriga.k8s.shim.actions import Action, Delete
 
 NAMES = ("cpu", "memory", "hugepages-2Mi", "example.com/nic")
 AS_A_WHOLE = ("cpu", "memory", "hugepages-2Mi")
@@ -256,6 +257,23 @@ def test_k85_the_core_hears_of_each_step_of_a_resize(foreign: bool) -> None:
     assert made.used("n1") == 4000, "what is in force"
     made.set_pod(replace(pod, status=replace(status, allocated_resources={"cpu": "1"})))
     made.run(1)
+    assert made.used("n1") == 1000
+
+
+def test_k85_a_member_is_resized_while_its_placeholder_is_being_deleted() -> None:
+    made = cluster("8")
+    held: list[Action] = []
+    effect = made._effect
+    made._effect = lambda each: held.append(each) if isinstance(each, Delete) else effect(each)  # type: ignore[method-assign]
+    pod = made.add_pod("a", "app", "4", group="w", groups=[gang("w", 1, "4")])
+    made.run(1)
+    assert len(held) == 1
+    small = replace(pod.spec.containers[0], resources=ResourceRequirements({"cpu": "1"}))
+    made.set_pod(replace(made.pods[pod.uid], spec=replace(pod.spec, containers=(small,))))
+    made.run(1)
+    effect(held[0])
+    made.run(1)
+    assert made.phases() == {"Running": 1}
     assert made.used("n1") == 1000
 
 

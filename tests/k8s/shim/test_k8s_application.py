@@ -245,6 +245,21 @@ def test_k89_a_gated_pod_waits_and_its_application_with_it(world: World) -> None
     assert world.phases() == {"Running": 2}
 
 
+def test_k89_a_pod_that_comes_does_not_visit_those_that_are_gated(world: World) -> None:
+    looks, count = 0, 100
+
+    class Gates(tuple[NamedReference, ...]):
+        def __bool__(self) -> bool:
+            nonlocal looks
+            looks += 1
+            return True
+
+    for n in range(count):
+        world.add_pod(f"p-{n}", "app", scheduling_gates=Gates([NamedReference("quota/wait")]))
+        world.run(0.01)
+    assert looks < 10 * count
+
+
 PARENTS = queues(
     "{name: teams, parent: true}",
     rules="[{name: tag, value: namespace, create: true,"

@@ -172,7 +172,7 @@ def test_x1_x8_x45_docs_say_which_versions_are_spoken_and_what_a_shim_sets() -> 
     page = (repository / "docs" / "grpc.md").read_text()
     (section,) = re.findall(r"## Versions of the interface\n(.*?)\n## ", page, re.DOTALL)
     assert "up to 1.8" in section and "has no gRPC client" in section
-    settings = dict(re.findall(r"^\| `(si\.\w+)` \| `(\w+)` \|", section, re.MULTILINE))
+    settings = dict(re.findall(r"`(si\.\w+): (\w+)`", section))
     assert settings == {"si.stateNames": "yunikorn", "si.messageOrder": "k8shim"}
     script = Script(extra=settings)
     script.node("n1", vcore=1000)
