@@ -1,14 +1,14 @@
-"""How fast and how often: pauses that grow with each failure, and the token bucket.
-
-Neither reads a clock. Integer times are nanoseconds.
+"""How fast and how often: pauses that grow with each failure, the token bucket, and a pace for log lines that
+others can cause at any rate, which alone reads a clock. Integer times are nanoseconds.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from quadriga.base.times import SECOND
 
@@ -87,3 +87,27 @@ class TokenBucket:
         """Take tokens, into debt if need be. Return the ns until the debt is paid; 0 if there is none."""
         self._full_at = max(now, self._full_at) + tokens * self._per_token
         return max(0, self._full_at - self._burst * self._per_token - now)
+
+
+_MINUTE: Final = 60.0
+
+
+class LogPace:
+    """At most one line a minute. Use it from one thread at a time."""
+
+    __slots__ = ("_clock", "_left_out", "_next")
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = float("-inf")
+        self._left_out = 0
+
+    def due(self) -> int | None:
+        """The number of lines left out since the last one, if a line may be logged now; else ``None``."""
+        now = self._clock()
+        if now < self._next:
+            self._left_out += 1
+            return None
+        self._next = now + _MINUTE
+        left_out, self._left_out = self._left_out, 0
+        return left_out

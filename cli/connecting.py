@@ -11,7 +11,7 @@ from quadriga.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from quadriga.si.client import Client
-    from quadriga.si.client.watcher import Watcher
+    from quadriga.si.client.connection_state import Watcher
 
 #: environment variable with the bearer token, used if no file is given
 TOKEN = "QUADRIGA_TOKEN"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadriga.cli.errors import USAGE, CommandError, about
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from quadriga.cli.parsing import Commands
     from quadriga.fsm import Lifecycle
     from quadriga.si.recorder import Exchange

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace, _ActionsContainer
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from quadriga.cli import serve
 from quadriga.cli.connecting import add_connection
 from quadriga.cli.errors import CommandError
-from quadriga.cli.limits import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS
-from quadriga.cli.parsing import add_file
-
-if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
-    from quadriga.cli.parsing import Commands
+from quadriga.cli.parsing import CORE_LIMITS, GRPC_LIMITS, HTTP_LIMITS, Commands, add_file
 
 HEALTH_PORT, WEBHOOK_PORT = 9082, 9089
 _DESCRIPTION = """\
@@ -125,27 +117,11 @@ def _add_webhook(group: _ActionsContainer, option: str, what: str) -> None:
 
 def _add_where(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("addresses")
-    group.add_argument(
-        "--http",
-        default=str(serve.HTTP_PORT),
-        metavar="[HOST:]PORT",
-        help=f"port of REST, metrics and pages; 'off' disables it (default: {serve.HTTP_PORT})",
-    )
-    group.add_argument(
-        "--health",
-        default=str(HEALTH_PORT),
-        metavar="[HOST:]PORT",
-        help="port of /healthz, /readyz and /metrics only; 'off' disables it"
-        f" (default: {HEALTH_PORT})",
-    )
-    group.add_argument(
-        "--ui", type=Path, metavar="DIR", help="serve the YuniKorn web UI from its dist folder"
-    )
-    add_file(
-        group,
-        "--ports-file",
-        "write the ports as JSON when ready, for use with port 0 (any free port)",
-    )
+    serve.add_port(group, "--http", serve.HTTP_PORT, "port of REST, metrics and pages")
+    about = "port of /healthz, /readyz and /metrics only"
+    serve.add_port(group, "--health", HEALTH_PORT, about)
+    serve.add_ui(group)
+    serve.add_ports_file(group)
 
 
 def _configure_admission(commands: Commands) -> None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ActionsContainer
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from quadriga.cli.limits import LIMITS, Limit
-from quadriga.cli.parsing import add_file
-
-if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-    from collections.abc import Sequence
-
-    from quadriga.cli.parsing import Commands
+from quadriga.cli.parsing import LIMITS, Commands, Limit, add_file
 
 HTTP_PORT, GRPC_PORT = 9080, 9081
 
@@ -60,9 +53,7 @@ def _add_what(parser: ArgumentParser) -> None:
         "--config",
         "queues (YAML) for resource managers that register without their own",
     )
-    group.add_argument(
-        "--ui", type=Path, metavar="DIR", help="serve the YuniKorn web UI from its dist folder"
-    )
+    add_ui(group)
     group.add_argument(
         "--demo", action="store_true", help="run a simulated cluster with users in the same process"
     )
@@ -77,23 +68,27 @@ def _add_what(parser: ArgumentParser) -> None:
 
 def _add_where(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("addresses")
-    group.add_argument(
-        "--http",
-        default=str(HTTP_PORT),
-        metavar="[HOST:]PORT",
-        help=f"port of REST, metrics and pages; 'off' disables it (default: {HTTP_PORT})",
-    )
-    group.add_argument(
-        "--grpc",
-        default=str(GRPC_PORT),
-        metavar="[HOST:]PORT",
-        help=f"port for resource managers; 'off' disables it (default: {GRPC_PORT})",
-    )
-    add_file(
-        group,
-        "--ports-file",
-        "write the ports as JSON when ready, for use with port 0 (any free port)",
-    )
+    add_port(group, "--http", HTTP_PORT, "port of REST, metrics and pages")
+    add_port(group, "--grpc", GRPC_PORT, "port for resource managers")
+    add_ports_file(group)
+
+
+def add_port(group: _ActionsContainer, option: str, port: int, what: str) -> None:
+    """Add the option for an address to listen at."""
+    about = f"{what}; 'off' disables it (default: {port})"
+    group.add_argument(option, default=str(port), metavar="[HOST:]PORT", help=about)
+
+
+def add_ports_file(group: _ActionsContainer) -> None:
+    """Add the option for the file with the ports."""
+    about = "write the ports as JSON when ready, for use with port 0 (any free port)"
+    add_file(group, "--ports-file", about)
+
+
+def add_ui(group: _ActionsContainer) -> None:
+    """Add the option for the folder of a web UI."""
+    about = "serve the YuniKorn web UI from its dist folder"
+    group.add_argument("--ui", type=Path, metavar="DIR", help=about)
 
 
 def add_trust(parser: ArgumentParser) -> None:

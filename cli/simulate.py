@@ -7,7 +7,7 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from quadriga.cli.connecting import add_connection, connect
 from quadriga.cli.errors import FOUND, CommandError, about
@@ -15,7 +15,6 @@ from quadriga.cli.memory import look_less_often
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
-    from quadriga.cli.progress import Progress
     from quadriga.si.client import Client
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.reports.report import Report
@@ -248,7 +247,7 @@ def run(arguments: Namespace) -> int:
     for path in (arguments.journal, arguments.messages, arguments.json, arguments.jobs):
         _must_be_writable(path)
     look_less_often()
-    from quadriga.cli.progress import Progress
+    from quadriga.cli.simulate import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
     from quadriga.sim.reports.rendering import rejection
 
@@ -464,3 +463,53 @@ def _write_report(arguments: Namespace, report: Report) -> None:
     if not arguments.quiet:
         bars = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         sys.stdout.write(render(report, unicode=bars))
+
+
+class Progress:
+    """Call it with (ended jobs, all jobs). As a context manager it clears the line at the end.
+
+    Drawn by rich if that is installed, else as one line with a percentage.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._shown = not quiet and sys.stderr.isatty()
+        self._percent = -1
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            try:
+                from rich.console import Console
+                from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+                from rich.progress import Progress as Bar
+            except ImportError:
+                return self
+            self._bar = Bar(
+                TextColumn("simulating"),
+                BarColumn(),
+                TextColumn("{task.completed:,} of {task.total:,} jobs"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._bar.add_task("simulating", total=0)
+            self._bar.start()
+        return self
+
+    def __call__(self, ended: int, total: int) -> None:
+        if not self._shown:
+            return
+        if self._bar is not None:
+            self._bar.update(self._task, completed=ended, total=total)
+        elif (percent := 100 * ended // max(total, 1)) != self._percent:
+            self._percent = percent
+            sys.stderr.write(f"\rsimulating: {percent:3} %")
+            sys.stderr.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._percent >= 0:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

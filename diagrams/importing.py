@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quadriga.diagrams.errors import DiagramError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from quadriga.fsm import Lifecycle
+from quadriga.fsm import Lifecycle
 
 
 def import_lifecycle(name: str) -> Lifecycle:

@@ -10,6 +10,8 @@ of the field says. If one item of a request is wrong (an ask, a node), it is rej
 are applied. If a request is wrong as a whole, it raises `RequestError` and nothing is applied.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -57,7 +59,7 @@ class SchedulerAPI(Protocol):
     """
 
     def register_resource_manager(
-        self, request: RegisterResourceManagerRequest, callback: "ResourceManagerCallback"
+        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> RegisterResourceManagerResponse:
         """Register the RM with its `callback` (I5). Every RM calls this method first.
 
@@ -65,7 +67,6 @@ class SchedulerAPI(Protocol):
         allocations, and the RM reports them again (I7, I8). Raises RequestError for a missing rmID
         or an invalid configuration.
         """
-        ...
 
     def update_allocation(self, request: AllocationRequest) -> None:
         """Add or change asks, then release asks, then release allocations (M2).
@@ -73,7 +74,6 @@ class SchedulerAPI(Protocol):
         The answer is `ResourceManagerCallback.update_allocation`. Raises RequestError for an rmID
         that is not registered.
         """
-        ...
 
     def update_application(self, request: ApplicationRequest) -> None:
         """Add applications, then remove applications together with their asks and allocations (M5,
@@ -82,7 +82,6 @@ class SchedulerAPI(Protocol):
         The answer is `ResourceManagerCallback.update_application`. Raises RequestError for an rmID
         that is not registered.
         """
-        ...
 
     def update_node(self, request: NodeRequest) -> None:
         """Create, update, drain, undrain or remove nodes, as the `action` of each one says (I30 to
@@ -91,7 +90,6 @@ class SchedulerAPI(Protocol):
         The answer is `ResourceManagerCallback.update_node`, also for a wrong action on a node
         (X20). Raises RequestError for an rmID that is not registered.
         """
-        ...
 
     def update_configuration(self, request: UpdateConfigurationRequest) -> None:
         """Change the queues and settings of a registered RM at run time (I39).
@@ -99,7 +97,6 @@ class SchedulerAPI(Protocol):
         Raises RequestError for an rmID that is not registered or an invalid configuration; the old
         configuration then stays in force.
         """
-        ...
 
 
 @runtime_checkable
@@ -116,36 +113,29 @@ class ResourceManagerCallback(Protocol):
         The RM confirms a release that the scheduler began with an AllocationRequest of the same
         terminationType (R3).
         """
-        ...
 
     def update_application(self, response: ApplicationResponse) -> None:
         """Applications that were accepted, were rejected, or have changed their state (M5, M8)."""
-        ...
 
     def update_node(self, response: NodeResponse) -> None:
         """Nodes that were accepted and rejected (M7, M8)."""
-        ...
 
     def predicates(self, args: PredicatesArgs) -> str | None:
         """Whether the ask may go to the node (I36): None if it may, else the reason against it."""
-        ...
 
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
         """How many of the victims must be evicted before the ask fits on the node (I37).
 
         The first attempt evicts the victims 0 to startIndex; each further attempt evicts one more.
         """
-        ...
 
     def send_event(self, events: Sequence[EventRecord]) -> None:
         """Events for display, oldest first (I40)."""
-        ...
 
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
         """The outcome for an ask in a scheduling cycle (I38). It may repeat an earlier one (I5)."""
-        ...
 
 
 @runtime_checkable
@@ -155,7 +145,6 @@ class StateDumpPlugin(Protocol):
     def get_state_dump(self) -> str:
         """The state of the RM as JSON text. May raise; the dump then reports the error and
         continues."""
-        ...
 
 
 @runtime_checkable
@@ -165,7 +154,6 @@ class RefusalPlugin(Protocol):
     def refusal(self, args: PredicatesArgs) -> str | None:
         """The answer of `predicates` to this question (I36). Unlike there, the RM must not take a yes
         for a decision: nothing follows from it."""
-        ...
 
 
 class NullCallback:
@@ -208,3 +196,11 @@ def has_own(callback: object, method: str) -> bool:
     found = getattr(callback, method, None)
     nothing = getattr(NullCallback, method, None)
     return found is not None and getattr(found, "__func__", found) is not nothing
+
+
+class Outcome(Protocol):
+    """Receives the result of a request: a future, or an object with these two methods of one."""
+
+    def set_result(self, result: None) -> None: ...
+
+    def set_exception(self, exception: BaseException | None) -> None: ...

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Any
 
+from quadriga.base.pacing import LogPace
 from quadriga.si.descriptors import lowered
-from quadriga.si.log_pace import LogPace
 
 _log = logging.getLogger("quadriga.http")
 

@@ -17,11 +17,12 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from quadriga import si
 from quadriga.base.times import MINUTE, SECOND
 from quadriga.core import Options, Output
+from quadriga.core.driver.service import SchedulerService
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.options import SimulationOptions
@@ -29,9 +30,6 @@ from quadriga.sim.outbox import RM_ID
 from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage
 from quadriga.sim.workload.model import GIB, VCORE, Job, Member, NodeSpec, Resources, Workload
-
-if TYPE_CHECKING:
-    from quadriga.core.driver.service import SchedulerService
 
 QUEUES: Final = """\
 partitions:

@@ -8,16 +8,17 @@ and are reported, each after its latency.
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from quadriga import si
+from quadriga.core import Output
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.sim import lifecycles
-from quadriga.sim.clock import Clock
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.fragmentation import Holding
@@ -27,9 +28,6 @@ from quadriga.sim.outcomes import COMPLETED, FAILED, REJECTED, Fate
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.usage import Usage
 from quadriga.sim.workload.model import Job
-
-if TYPE_CHECKING:
-    from quadriga.core import Output
 
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
@@ -513,3 +511,36 @@ def _name(kind: Any) -> str:
 @cache
 def _released_of(kind: Any) -> str:
     return f"AllocationResponse.released.{_name(kind)}"
+
+
+Action = Callable[[Any], None]
+
+
+class Clock:
+    """Virtual time. A heap of actions. `now` is in ns and never goes back; `done` counts executed actions.
+
+    `planned` has the actions that are not executed yet, the next one first: its time in ns, its number,
+    the action and the subject.
+    """
+
+    __slots__ = ("_number", "done", "now", "planned")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.done = 0
+        self._number = 0
+        self.planned: list[tuple[int, int, Action, Any]] = []
+
+    def after(self, ns: int, action: Action, subject: object) -> None:
+        """Plan ``action(subject)`` for `ns` nanoseconds from now; 0 means later in this instant."""
+        self._number += 1
+        heapq.heappush(self.planned, (self.now + ns, self._number, action, subject))
+
+    def run_due(self) -> None:
+        """Execute all actions that are due now, including those that are planned for now
+        meanwhile."""
+        heap, now = self.planned, self.now
+        while heap and heap[0][0] <= now:
+            _, _, action, subject = heapq.heappop(heap)
+            action(subject)
+            self.done += 1

@@ -62,19 +62,15 @@ class Core(Protocol):
 
     def apply(self, message: Any, now: int) -> list[Output]:
         """The messages that result from this one."""
-        ...
 
     def advance(self, now: int) -> list[Output]:
         """The messages that result from timers."""
-        ...
 
     def schedule(self, now: int) -> list[Output]:
         """The messages that result from decisions."""
-        ...
 
     def next_deadline(self) -> int | None:
         """The time of its next timer."""
-        ...
 
 
 class Simulation:

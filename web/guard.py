@@ -14,11 +14,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from quadriga.si.access import bearer_token
+from quadriga.si.access import Principal, bearer_token
 from quadriga.web.responses import Refusal, error_response
 
 if TYPE_CHECKING:
-    from quadriga.si.access import Principal
     from quadriga.web.site import Site
 
 #: paths with data of the scheduler; liveness and static files are not protected

@@ -24,15 +24,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.slices import Slices, read_in_slices
+from quadriga.core.scheduler import Scheduler
 from quadriga.web.compression import Shared
 from quadriga.web.responses import Refusal
-
-if TYPE_CHECKING:
-    from quadriga.core.driver.service import SchedulerService
-    from quadriga.core.scheduler import Scheduler
 
 T = TypeVar("T")
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
     from quadriga.si.access import Access
-    from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.reader import Reader
 
 
@@ -42,3 +40,10 @@ class Site:
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
     #: set when the server is about to stop; endless streams end then
     leaving: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+#: one metric: name, ``counter`` or ``gauge``, help text, and samples with their labels
+Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
+
+#: called for every scrape
+ExtraMetrics = Callable[[], Iterable[Measured]]

@@ -19,7 +19,7 @@ from bench._kubernetes.stored import node_name, pod_name, uid
 from quadriga.k8s.shim.actions import PodRef
 from quadriga.k8s.transport.connections import Connections
 from quadriga.k8s.transport.login import log_in
-from quadriga.k8s.writers.payloads import binding_payload, pod_path
+from quadriga.k8s.writers.writes import binding_payload, pod_path
 
 
 @dataclass(frozen=True, slots=True)

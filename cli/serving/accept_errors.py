@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from quadriga.base.pacing import LogPace
 from quadriga.si.descriptors import available
-from quadriga.si.log_pace import LogPace
 
 _log = logging.getLogger("quadriga.serve")
 

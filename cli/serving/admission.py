@@ -7,24 +7,21 @@ import logging
 import signal
 import time
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
-from quadriga.cli.limits import HTTP_LIMITS, check_within
+from quadriga.cli.parsing import HTTP_LIMITS, check_within
 from quadriga.cli.serving import logs
 from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
 from quadriga.k8s.admission.process import Plan
 from quadriga.k8s.admission.process import run as serve
-from quadriga.k8s.admission.validators import ask_core
+from quadriga.k8s.admission.validators import Validator, ask_core
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
+from quadriga.k8s.transport.login import Login
 from quadriga.k8s.transport.reflector import RealTiming
-
-if TYPE_CHECKING:
-    from quadriga.k8s.admission.validators import Validator
-    from quadriga.k8s.transport.login import Login
 
 _log = logging.getLogger("quadriga.serve")
 

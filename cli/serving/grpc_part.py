@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Settings
     from quadriga.core.driver.service import SchedulerService
     from quadriga.si.access import Access
-    from quadriga.web.extra_metrics import Measured
+    from quadriga.web.site import Measured
 
 
 def new_server(

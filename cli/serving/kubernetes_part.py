@@ -20,7 +20,7 @@ from quadriga.si import SchedulerAPI
 
 if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
-    from quadriga.web.extra_metrics import Measured
+    from quadriga.web.site import Measured
 
 _log = logging.getLogger("quadriga.serve")
 

@@ -11,7 +11,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quadriga.cli.connecting import connect
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
@@ -22,11 +22,9 @@ from quadriga.cli.serving.notify import Notifier
 from quadriga.cli.serving.process import give_up, serve, write_ports
 from quadriga.cli.serving.scraping import plain
 from quadriga.cli.serving.settings import settings_of
-
-if TYPE_CHECKING:
-    from quadriga.k8s.driver.core_sender import CoreWatcher
-    from quadriga.k8s.driver.explaining import Failing
-    from quadriga.si.client import Client
+from quadriga.k8s.driver.core_sender import CoreWatcher
+from quadriga.k8s.driver.explaining import Failing
+from quadriga.si.client import Client
 
 _log = logging.getLogger("quadriga.serve")
 

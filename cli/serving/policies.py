@@ -7,7 +7,6 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import yaml
@@ -19,11 +18,8 @@ from quadriga.k8s.conversion import settings as conversion
 from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.limits import Limits
-from quadriga.k8s.transport.requester import NoAnswer
-from quadriga.k8s.transport.retries import refusal_of
-
-if TYPE_CHECKING:
-    from quadriga.k8s.transport.login import Login
+from quadriga.k8s.transport.login import Login
+from quadriga.k8s.transport.requester import NoAnswer, refusal_of
 
 
 def print_policy(arguments: Namespace, namespace: str) -> int:

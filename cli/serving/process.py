@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
     from quadriga.cli.serving.settings import Settings
     from quadriga.si.server import Server
-    from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer
+    from quadriga.web.site import Measured
 
 _log = logging.getLogger("quadriga.serve")
 

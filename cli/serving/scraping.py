@@ -10,8 +10,8 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.slices import Slices, read_in_slices
 
 if TYPE_CHECKING:
-    from quadriga.web.extra_metrics import Measured
     from quadriga.web.metrics import Metrics
+    from quadriga.web.site import Measured
 
 
 class Scraping:

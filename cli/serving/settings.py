@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quadriga.cli.errors import CommandError, about
-from quadriga.cli.limits import LIMITS, check_within
+from quadriga.cli.parsing import LIMITS, check_within
 from quadriga.cli.serving.addresses import OFF, Address, address
 
 if TYPE_CHECKING:

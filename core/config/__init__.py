@@ -14,7 +14,7 @@ import hashlib
 import re
 from typing import Final
 
-from quadriga.core.config.acl import ACL, AclError, parse_acl
+from quadriga.core.config.acl import ACL, AclError
 from quadriga.core.config.document import as_document, partition_document
 from quadriga.core.config.durations import DurationError, parse_duration, render_duration
 from quadriga.core.config.location import MAX_PROBLEMS, ConfigError, Findings, Location, Problem
@@ -62,7 +62,6 @@ __all__ = [
     "checksum",
     "inherit",
     "load",
-    "parse_acl",
     "parse_duration",
     "parse_properties",
     "parse_quantity",

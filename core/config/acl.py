@@ -41,18 +41,14 @@ class ACL:
 DENY: Final = ACL()
 
 
-def parse_acl(text: str) -> ACL:
-    """Return the list that a text such as ``"user1,user2 group1"`` stands for.
+def read_acl(text: str) -> tuple[ACL, tuple[str, ...]]:
+    """Return the list that a text such as ``"user1,user2 group1"`` stands for, and a warning for each invalid
+    name, which is ignored.
 
     A text with a leading space lists groups only. ``*`` in either half grants access
-    to everyone, an empty text to no one. Invalid names are ignored. Raises `AclError`
-    if the text has more than two halves (2.2, 2.17).
+    to everyone, an empty text to no one. Raises `AclError` if the text has more than
+    two halves (2.2, 2.17).
     """
-    return read_acl(text)[0]
-
-
-def read_acl(text: str) -> tuple[ACL, tuple[str, ...]]:
-    """Return the same list, and a warning for each invalid name, which is ignored."""
     if not text.strip():
         return DENY, ()
     halves = text.split(" ")

@@ -26,7 +26,7 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 from quadriga.si.api import has_own
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 
 _log = logging.getLogger("quadriga.service")
 

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from quadriga.base.pacing import LogPace
 from quadriga.base.times import SECOND
 from quadriga.core.driver.os_groups import (
     KEEP_FAILED,
@@ -28,7 +29,6 @@ from quadriga.core.driver.os_groups import (
     groups_of_system,
     looked_up,
 )
-from quadriga.si.log_pace import LogPace
 
 _log = logging.getLogger("quadriga.service")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadriga.core.driver.watchdog import Watchdog
     from quadriga.core.runtime.outbox import Output
     from quadriga.core.scheduler import Predicate, Scheduler
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 T = TypeVar("T")
 
@@ -27,24 +27,19 @@ class Meter(Protocol):
 
     def clock(self) -> int:
         """A monotonic clock with any origin."""
-        ...
 
     def scheduled(self, scheduler: Scheduler, took: int, rounds: int, messages: int) -> None:
         """A call of ``schedule`` has made this number of rounds (5.2) and of messages."""
-        ...
 
     def worked(self, scheduler: Scheduler, took: int) -> None:
         """One work item is done: a request, a chunk of a large one, or a read."""
-        ...
 
     def asked(self, took: int) -> None:
         """The resource manager's predicates have answered about one ask and a node (I36), or told all
         nodes that refuse it."""
-        ...
 
     def measure(self, name: str) -> AbstractContextManager[object]:
         """A context manager that times a part of one decision (``Scheduler.set_measure``)."""
-        ...
 
 
 class Stopwatch:

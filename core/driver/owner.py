@@ -24,21 +24,22 @@ from typing import Self
 
 from quadriga.base.times import SECOND
 from quadriga.core.checks.failures import FailureLog
+from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.core.driver.callbacks import Callbacks
-from quadriga.core.driver.clock import SteadyClock
-from quadriga.core.driver.default_queues import DefaultQueues
+from quadriga.core.driver.clock import Standstill, SteadyClock
 from quadriga.core.driver.group_lookups import DEADLINE_S, GroupLookups
 from quadriga.core.driver.metering import Stopwatch
 from quadriga.core.driver.os_groups import MANY, OsGroups
-from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.watchdog import Watchdog
 from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue, described
 from quadriga.core.intake.dispatcher import Request
+from quadriga.core.intake.registration import read_configuration
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Scheduler, check_time
-from quadriga.fsm import InvalidTransition
-from quadriga.si import RequestError
+from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
+from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
+from quadriga.si import RegisterResourceManagerRequest, RequestError, UpdateConfigurationRequest
 
 _log = logging.getLogger("quadriga.service")
 _summaries = logging.getLogger("quadriga.applications")
@@ -379,3 +380,70 @@ def running_future() -> Future[None]:
     done: Future[None] = Future()
     done.set_running_or_notify_cancel()
     return done
+
+
+class DefaultQueues:
+    """The queues of resource managers that register without a configuration.
+
+    Queues come from the operator of the scheduler, or from a resource manager when it registers. A
+    resource manager's own configuration takes precedence, as YuniKorn's shim expects. One that registers
+    with an empty configuration gets the operator's, and follows its changes until it sends its own.
+    ``text`` is the operator's; YuniKorn's default without one.
+    """
+
+    __slots__ = ("_followers", "_scheduler", "text")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.text = DEFAULT_CONFIGURATION
+        self._scheduler = scheduler
+        self._followers: set[str] = set()
+
+    def register(self, request: RegisterResourceManagerRequest, now: int) -> list[Output]:
+        """Apply a registration, with the operator's queues if it has none. Raises ``RequestError``."""
+        follows = not request.config.strip()
+        if follows:
+            filled = RegisterResourceManagerRequest()
+            filled.CopyFrom(request)
+            filled.config = self.text
+            request = filled
+        outputs = self._scheduler.apply(request, now)
+        (self._followers.add if follows else self._followers.discard)(request.rmID)
+        return outputs
+
+    def update(self, request: UpdateConfigurationRequest, now: int) -> list[Output]:
+        """Apply a resource manager's own update (I39). Raises ``RequestError``."""
+        outputs = self._scheduler.apply(request, now)
+        if request.config.strip():
+            self._followers.discard(request.rmID)
+        return outputs
+
+    def followers(self) -> list[str]:
+        """The rmIDs of resource managers that have the operator's queues now."""
+        alive = {
+            rm.rm_id
+            for rm in self._scheduler.resource_managers()
+            if RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN)
+        }
+        return sorted(self._followers & alive)
+
+    def replace(self, text: str, now: int) -> list[Output]:
+        """Replace the operator's queues, also those of all followers; an empty text is the default.
+
+        Raises ``RequestError`` with all problems of the text, or with every queue in use that would
+        have to change between leaf and parent. Then nothing has changed for any resource manager.
+        """
+        text = text if text.strip() else DEFAULT_CONFIGURATION
+        read_configuration("Configuration", text, self._scheduler.options)
+        updates = [
+            UpdateConfigurationRequest(rmID=rm_id, config=text) for rm_id in self.followers()
+        ]
+        refusals = []
+        for update in updates:
+            try:
+                self._scheduler.check_update(update)
+            except RequestError as error:
+                refusals.append(f"resource manager {update.rmID!r}: {error.reason}")
+        if refusals:
+            raise RequestError("Configuration", "config", "; ".join(refusals))
+        self.text = text
+        return [output for update in updates for output in self._scheduler.apply(update, now)]

@@ -37,9 +37,8 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
-from quadriga.si.api import has_own
+from quadriga.si.api import Outcome, has_own
 from quadriga.si.items import count
-from quadriga.si.outcome import Outcome
 
 _log = logging.getLogger("quadriga.service")
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.outbox import Output
-from quadriga.si.outcome import Outcome
+from quadriga.si.api import Outcome
 
 if TYPE_CHECKING:
     from quadriga.core.driver.chunks import ChunkedRequest

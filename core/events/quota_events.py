@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
     from quadriga.core.resources.shapes import Shape
 
 #: bits of ``last_quota_event``: stopped by a queue, stopped by a limit of the user or the group

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from quadriga.core.ordering.free import room_by_row
-from quadriga.core.runtime.stepwise import chunks
+from quadriga.core.runtime.stepwise import Steps, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Vector
-    from quadriga.core.runtime.stepwise import Steps
 
 #: ``lacks`` tells this many types apart
 MOST_TYPES: Final = 60

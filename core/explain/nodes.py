@@ -21,7 +21,7 @@ from quadriga.core.resources.units import WHOLE, largest, room
 from quadriga.core.resources.vectors import type_name
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.stepwise import STEP, chunks
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -26,10 +26,10 @@ from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
 from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
-from quadriga.core.steps.accepted_nodes import known_refusals
+from quadriga.core.steps.refused import known_refusals
 from quadriga.core.topology.domains import fit, is_local, words_of
 from quadriga.core.topology.packing import MOST_NODES, Member, pack
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Totals
     from quadriga.core.runtime.kernel import Kernel
     from quadriga.core.topology.search import Part
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]

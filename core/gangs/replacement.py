@@ -24,8 +24,8 @@ from quadriga.core.resources.vectors import Vector, covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.steps import reservation
-from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.steps.gang import placeholder_gone
+from quadriga.core.steps.refused import known_refusals
 from quadriga.core.steps.releasing import mark_released, release
 from quadriga.core.topology.members import predicate_of
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -33,14 +33,14 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.si import TerminationType
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.gang import TaskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 #: a gang member, and the placeholder that it replaces
 Replacement = tuple["Ask", "Allocation"]

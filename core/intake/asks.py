@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from quadriga.base.times import SECOND
@@ -39,8 +39,6 @@ from quadriga.si.constants import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 

@@ -7,6 +7,7 @@ decides. A gang that is placed in one step preempts as a whole, and a failed att
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from quadriga.base.times import SECOND
@@ -31,6 +32,7 @@ class HasRetries(Protocol):
     def unblock(self, bits: int) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class FailedPreemption:
     """An attempt in ``leaf`` that found no victims for an ask of ``shape`` at ``since`` (ns).
 
@@ -38,14 +40,11 @@ class FailedPreemption:
     ``explain`` gives it.
     """
 
-    __slots__ = ("leaf", "priority", "shape", "since", "why")
-
-    def __init__(self, leaf: HasRetries, shape: Shape, priority: int, since: int, why: str) -> None:
-        self.leaf = leaf
-        self.shape = shape
-        self.priority = priority
-        self.since = since
-        self.why = why
+    leaf: HasRetries
+    shape: Shape
+    priority: int
+    since: int
+    why: str
 
     @property
     def retry_at(self) -> int:

@@ -10,7 +10,7 @@ from quadriga.base.times import FOREVER, SECOND, spelled
 from quadriga.core.config.properties import TIMEOUT_FROM
 from quadriga.core.model.failed_preemptions import FailedPreemption
 from quadriga.core.model.gather_budget import LENT, OVERRAN
-from quadriga.core.model.run_times import GIVEN
+from quadriga.core.model.run_times import GIVEN, Expected
 from quadriga.core.resources.demand import Ranking
 from quadriga.core.resources.units import choose, give
 from quadriga.core.resources.vectors import Vector, covers
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.failed_preemptions import HasRetries
     from quadriga.core.model.node import Node
-    from quadriga.core.model.run_times import Expected
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.locality import Rule
     from quadriga.core.resources.shapes import Shape
-    from quadriga.core.resources.vectors import Totals, Vector
+    from quadriga.core.resources.vectors import Totals
 
 
 class TaskGroup:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from quadriga.core.resources.vectors import Registry
 
 
+@dataclass(slots=True, eq=False)
 class ForeignAllocation:
     """Amounts (``vector``) of ``node`` under a key that is unique in the partition.
 
@@ -35,34 +37,13 @@ class ForeignAllocation:
     ``preemptable`` is false for static ones, which belong to the node itself.
     """
 
-    __slots__ = (
-        "allocation_key",
-        "created",
-        "node",
-        "preemptable",
-        "priority",
-        "tags",
-        "vector",
-    )
-
-    def __init__(
-        self,
-        allocation_key: str,
-        node: Node,
-        vector: Vector,
-        *,
-        tags: dict[str, str],
-        priority: int = 0,
-        created: int = 0,
-        preemptable: bool = True,
-    ) -> None:
-        self.allocation_key = allocation_key
-        self.node = node
-        self.vector = vector
-        self.tags = tags
-        self.priority = priority
-        self.created = created
-        self.preemptable = preemptable
+    allocation_key: str
+    node: Node
+    vector: Vector
+    tags: dict[str, str]
+    priority: int = 0
+    created: int = 0
+    preemptable: bool = True
 
 
 class Node:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.timer import Timer
     from quadriga.core.resources.shapes import Shape
-    from quadriga.si.known_refusals import KnownRefusals, Revision
+    from quadriga.si.predicates import KnownRefusals, Revision
 
 
 class ReservationsToRetry:

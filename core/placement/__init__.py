@@ -8,9 +8,8 @@ never creates or changes a queue. ``PlacementRules.place`` is the entry point.
 
 from __future__ import annotations
 
-from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE
 from quadriga.core.placement.partition_rules import Placed, PlacementRules, rules_of
-from quadriga.core.placement.rules import Rule, Submission
+from quadriga.core.placement.rules import DEFAULT_QUEUE, RECOVERY_QUEUE, Rule, Submission
 
 __all__ = [
     "DEFAULT_QUEUE",

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from quadriga.core.config import PartitionConfig, PlacementRule
-from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, parent_path
-from quadriga.core.placement.rules import NoMatch, QueueTree, Rule, Submission
+from quadriga.core.placement.rules import (
+    DEFAULT_QUEUE,
+    RECOVERY_QUEUE,
+    NoMatch,
+    QueueTree,
+    Rule,
+    Submission,
+    parent_path,
+)
 from quadriga.core.runtime.refusal import Refused
 
 _IMPLICIT = (PlacementRule("provided"),)

@@ -13,6 +13,7 @@ members before the next one loses any. Without gangs the order is unaffected.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
@@ -24,6 +25,8 @@ from quadriga.fsm.lifecycles import application as application_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
     from quadriga.core.resources.vectors import Vector
 
@@ -263,3 +266,18 @@ def _leaves(
         else:
             below = priority - child.properties.priority_offset
         yield from _leaves(child, own, path, below, any_priority=whatever)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eviction:
+    """What preemption decides (2.8), and ``steps.releasing`` carries out: allocations that are asked back from
+    the resource manager, in this order.
+
+    ``cause`` is the ask that they make room for, or the queue whose max they exceed. ``message`` goes
+    out with each release. ``node`` is to be reserved for the ask, if there is one.
+    """
+
+    victims: tuple[Allocation, ...]
+    cause: Ask | Queue
+    message: str
+    node: Node | None = None

@@ -13,8 +13,7 @@ from collections import deque
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.preemption.candidates import by_kind, candidates_for, of_application
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import Eviction, by_kind, candidates_for, of_application
 from quadriga.core.preemption.guaranteed import (
     NO_CANDIDATES,
     NO_NODE,
@@ -24,13 +23,13 @@ from quadriga.core.preemption.guaranteed import (
     snapshots_for,
 )
 from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
-from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
+from quadriga.core.preemption.queue_snapshot import QueueSnapshot, Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
 from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
 from quadriga.core.resources.units import choose, give
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.topology.domains import fit, is_local
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.resources.shapes import Shape
     from quadriga.core.resources.vectors import Totals, Vector
     from quadriga.core.runtime.kernel import Kernel

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model.failed_preemptions import FailedPreemption
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption import preemption_queue
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import Eviction
 from quadriga.core.preemption.former_guarantees import FormerSnapshots
 from quadriga.core.preemption.known_candidates import expect_evicted, known_candidates
 from quadriga.core.preemption.on_nodes import best_offer

@@ -11,7 +11,7 @@ from quadriga.core.preemption.shortfall import Evicted, add_to
 from quadriga.core.resources.units import give
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.core.topology.members import MemberPredicate
-from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
+from quadriga.si.predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

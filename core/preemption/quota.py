@@ -16,8 +16,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.preemption.candidates import Candidate, by_kind, holds_any, of_application
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import (
+    Candidate,
+    Eviction,
+    by_kind,
+    holds_any,
+    of_application,
+)
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

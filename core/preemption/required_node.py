@@ -6,8 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.failed_preemptions import RETRY
-from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import (
+    Candidate,
+    Eviction,
+    by_kind,
+    gathers,
+    of_application,
+)
 from quadriga.core.preemption.shortfall import add_to
 from quadriga.core.resources.units import fit, give
 from quadriga.core.resources.vectors import Totals, covers

@@ -9,13 +9,12 @@ from quadriga.base.times import SECOND
 from quadriga.core.model.gang import ASKS, LIMIT, PREDICATES
 from quadriga.core.preemption import for_gang
 from quadriga.core.preemption.guaranteed import snapshots_for
-from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, PROMISED
+from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, PROMISED, Refusal
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.failed_preemptions import FailedPreemption
-    from quadriga.core.preemption.queue_snapshot import Refusal
     from quadriga.core.runtime.kernel import Kernel
 
 

@@ -1,4 +1,4 @@
-"""Remote predicates: a resource manager that answers predicates later (`quadriga.si.remote_predicates`).
+"""Remote predicates: a resource manager that answers predicates later (`quadriga.si.predicates`).
 
 An ask whose predicates are `ANSWER_PENDING` is set aside, like an ask that predicates refuse, but it stays
 aside until the answer is there: trying it earlier would change nothing. See D111.

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
-    from quadriga.core.runtime.kernel import Kernel
 
 
 #: a batch is tried only if more than this many decisions may still be made

@@ -31,7 +31,7 @@ from quadriga.core.steps.refused import refusal_of
 from quadriga.core.steps.releasing import evict
 from quadriga.core.topology.members import predicate_of
 from quadriga.fsm.lifecycles import queue as queue_fsm
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup

@@ -1,4 +1,4 @@
-"""The handlers of the lifecycles' effects: one function for each, and a table at the end."""
+"""The handlers of the lifecycles' effects: one function for each, and their table."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.gangs import admission as gang_admission
+from quadriga.core.gangs import replacement
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application, EndedApplication
@@ -16,9 +17,8 @@ from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.scheduling import ending
-from quadriga.core.scheduling.ending import reject_ask
-from quadriga.core.scheduling.node_removal import empty_node
-from quadriga.core.steps import gang, limits, queue_tree
+from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask, report_released
+from quadriga.core.steps import gang, limits, queue_tree, reservation
 from quadriga.core.steps.releasing import release
 from quadriga.fsm import APPLICATION, QUEUE, Effect
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
@@ -251,3 +251,50 @@ def install(kernel: Kernel) -> None:
     kernel.effects = {effect: partial(handler, kernel) for effect, handler in HANDLERS.items()}
     kernel.on_entering(APPLICATION, partial(application_entered, kernel))
     kernel.on_entering(QUEUE, partial(queue_entered, kernel))
+
+
+# -- a node is gone --------------------------------------------------------------------------------
+
+
+def empty_node(kernel: Kernel, node: Node) -> None:
+    """End all allocations of the node, and remove the node.
+
+    If only the placeholder of a replacement was on the node, the replacement is complete. If the real
+    allocation was planned there, its ask waits again.
+    """
+    partition = node.partition
+    rm = partition.rm
+    released: list[Allocation] = []
+    confirmed: list[Allocation] = []
+    removed = Removals()
+    unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
+    while node.reservation is not None:
+        reservation.cancel(partition, node.reservation)
+    for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
+        if allocation not in node.allocations:
+            continue
+        if allocation.state in allocation_fsm.AHEAD:
+            replacement.discard(kernel, allocation, again=True)
+            continue
+        released.append(allocation)
+        if allocation.partner is not None and allocation.partner.node is not node:
+            confirmed.append(allocation)
+            continue
+        end_allocation(kernel, allocation, allocation_fsm.COMPLETE, unknown)
+        removed.add_allocation(allocation)
+    report_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
+    for placeholder in confirmed:
+        partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
+        replacement.confirm_replacement(kernel, placeholder)
+        removed.add_allocation(placeholder)
+    kernel.tally.nodes_removed += 1
+    for key in node.foreign:
+        del partition.foreign[key]
+    del partition.nodes[node.node_id]
+    partition.node_index.remove(node)
+    partition.reservation_bounds.barred.pop(node, None)
+    reservation.nodes_changed(partition)
+    partition.capacity_changed(tuple(node.total), ())
+    rm.observer.node_removed(node)
+    removed.update_applications(kernel)
+    queue_tree.remove_partition_if_drained(kernel, partition)

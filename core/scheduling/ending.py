@@ -6,7 +6,7 @@ way is discarded, the task group is counted, and then the application takes its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.base.texts import shortened
@@ -23,8 +23,6 @@ from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask

@@ -16,9 +16,9 @@ from quadriga.core.resources.demand import bits_of
 from quadriga.core.resources.shapes import START_GANG
 from quadriga.core.resources.vectors import left_of
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
-from quadriga.core.steps.accepted_nodes import first_not_refused, known_refusals
+from quadriga.core.steps.refused import first_not_refused, known_refusals
 from quadriga.core.topology.members import predicate_of, preferring
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application

@@ -17,7 +17,6 @@ from quadriga.base.times import FOREVER, SECOND
 from quadriga.core.model.waiting import Refusal
 from quadriga.core.resources.units import fit
 from quadriga.core.runtime.remote_predicates import awaited
-from quadriga.core.steps.accepted_nodes import known_refusals
 from quadriga.core.topology.members import predicate_of
 
 if TYPE_CHECKING:
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node
+    from quadriga.core.model.node import Node, NodeOrder
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.si.known_refusals import KnownRefusals
+    from quadriga.si.predicates import KnownRefusals
 
 #: with a budget, the work of one call, where a look at a refusal is 1. What the predicates have to look at for
 #: one question has no bound here, so a call asks few.
@@ -158,3 +158,31 @@ def _turn(ask: Ask) -> tuple[int, int]:
 
 def _by_arrival(ask: Ask) -> int:
     return ask.seq
+
+
+def known_refusals(predicate: Any, ask: Ask, node_index: NodeOrder) -> KnownRefusals | None:
+    """The refused nodes, by position; ``None`` if the predicate does not know them."""
+    find = getattr(predicate, "refused_nodes", None)
+    found: KnownRefusals | None = find and find(ask.ask_key, node_index.node_ids())
+    return found
+
+
+def first_not_refused(
+    predicate: Any, ask: Ask, shape: Shape, node_index: NodeOrder, known: KnownRefusals
+) -> tuple[Node | None, dict[str, int]]:
+    """The first node in order that has room and that the predicate accepts, as asking about each would find. Only
+    the nodes that are left are asked about, so the choice costs little more than without predicates.
+
+    Without one also the number of nodes by the reason of their refusal.
+    """
+    refused: dict[str, int] = {}
+    for node in node_index.without(shape, known.numbers):
+        reason = predicate(ask.ask_key, node.node_id, True)
+        if reason is None:
+            return node, {}
+        refused[reason] = refused.get(reason, 0) + 1
+    for number, count in enumerate(node_index.tally(shape, known.numbers)):
+        if number and count:
+            reason = known.reasons[number - 1]
+            refused[reason] = refused.get(reason, 0) + count
+    return None, refused

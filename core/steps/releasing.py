@@ -13,7 +13,7 @@ from quadriga.fsm.lifecycles import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.preemption.eviction import Eviction
+    from quadriga.core.preemption.candidates import Eviction
     from quadriga.core.runtime.kernel import Kernel
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from quadriga.core.resources.locality import Rule
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

@@ -23,7 +23,7 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import gang as gang_fsm
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application, EndedApplication
+    from quadriga.core.model.application import Application
     from quadriga.core.model.gang import PlannedStart
     from quadriga.core.model.history import Usage
     from quadriga.core.views.objects import (

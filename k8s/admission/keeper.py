@@ -58,7 +58,6 @@ class Source(Protocol):
 
     async def read(self) -> Shown:
         """Return the current certificate. Raises `CertificateError`."""
-        ...
 
 
 class _Secret(msgspec.Struct, rename="camel"):

@@ -24,10 +24,9 @@ from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_nodes import RefusedNodes, RefusedPairs
 from quadriga.k8s.cluster.selections import Selections
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
-from quadriga.k8s.objects import Namespace, Node, Pod
-from quadriga.k8s.objects_volumes import VolumeObject
+from quadriga.k8s.objects import Namespace, Node, Pod, VolumeObject
 from quadriga.k8s.tuning import TUNING
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 
 _NODE_NAME = "NodeName: the pod names another node"
 _RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"

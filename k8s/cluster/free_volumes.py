@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 
 from quadriga.k8s.cluster.selectors import NodeTerm, compile_selector
 from quadriga.k8s.conversion.quantities import QuantityError, amount
-from quadriga.k8s.objects import Node
-from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim
+from quadriga.k8s.objects import Node, PersistentVolume, PersistentVolumeClaim
 
 #: namespace and name of a claim
 ClaimName = tuple[str, str]

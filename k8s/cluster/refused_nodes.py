@@ -23,7 +23,7 @@ from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.objects import Node
 from quadriga.k8s.tuning import TUNING
-from quadriga.si.known_refusals import KnownRefusals, Revision
+from quadriga.si.predicates import KnownRefusals, Revision
 
 _Nodes = npt.NDArray[np.bool_]
 _Ask = tuple[PodSignature, Profile, bool, bool]

@@ -12,13 +12,15 @@ from typing import Any
 
 from quadriga.k8s.cluster.free_volumes import ClaimName, FreeVolumes, class_of, requested, size_of
 from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, compile_selector
-from quadriga.k8s.objects import Node, Pod, PodSpec
-from quadriga.k8s.objects_volumes import (
+from quadriga.k8s.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
+    PodSpec,
     StorageClass,
     VolumeAttachment,
     VolumeObject,

@@ -169,10 +169,7 @@ def ask(
 ) -> AllocationAsk:
     """Return the ask of a pod with our scheduler name and without a node (K87). ``amounts`` are its resources
     if they are known; ``priority`` replaces its own."""
-    policy = (
-        identity.may_be_preempted(pod, priority_class),
-        identity.may_preempt(pod),
-    )
+    policy = identity.may_be_preempted(pod, priority_class), identity.may_preempt(pod)
     return AllocationAsk(
         allocationKey=pod.metadata.uid,
         applicationID=application_id,
@@ -204,10 +201,7 @@ def allocation(
     tags = _tags(pod)
     if devices := devices or pod.metadata.annotations.get(keys.DEVICES, ""):
         tags[TAG_DEVICES] = devices
-    policy = (
-        identity.may_be_preempted(pod, priority_class),
-        identity.may_preempt(pod),
-    )
+    policy = identity.may_be_preempted(pod, priority_class), identity.may_preempt(pod)
     return Allocation(
         allocationKey=pod.metadata.uid,
         applicationID=application_id,

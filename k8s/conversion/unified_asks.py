@@ -29,7 +29,7 @@ def unified(request: AllocationRequest) -> Iterator[AllocationRequest]:
     for release in request.releases.allocationsToRelease:
         is_replaced = release.UUID and release.allocationKey in asked
         (first if is_replaced else rest).append(_by_key(release))
-    rest += [_of_ask(each) for each in request.releases.allocationAsksToRelease]
+    rest += [_by_key(each) for each in request.releases.allocationAsksToRelease]
     replaced = {each.allocationKey for each in first}
     # reports about such an allocation end with it
     allocations = [each for each in request.allocations if each.allocationKey not in replaced]
@@ -70,17 +70,7 @@ def _as_allocation(ask: AllocationAsk) -> Allocation:
     return made
 
 
-def _by_key(release: AllocationRelease) -> AllocationRelease:
-    return AllocationRelease(
-        partitionName=release.partitionName,
-        applicationID=release.applicationID,
-        allocationKey=release.allocationKey,
-        terminationType=release.terminationType,
-        message=release.message,
-    )
-
-
-def _of_ask(release: AllocationAskRelease) -> AllocationRelease:
+def _by_key(release: AllocationRelease | AllocationAskRelease) -> AllocationRelease:
     return AllocationRelease(
         partitionName=release.partitionName,
         applicationID=release.applicationID,

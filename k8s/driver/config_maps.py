@@ -15,8 +15,7 @@ from quadriga.k8s.objects import ConfigMap
 from quadriga.k8s.shim.inputs import Change, ConfigurationChanged
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.reflector import Timing
-from quadriga.k8s.transport.requester import NoAnswer
-from quadriga.k8s.transport.retries import is_again, refusal_of
+from quadriga.k8s.transport.requester import NoAnswer, is_again, refusal_of
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.settings")

@@ -20,7 +20,7 @@ from quadriga.si import (
     PreemptionPredicatesResponse,
     UpdateContainerSchedulingStateRequest,
 )
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 
 
 class CoreCallback:

@@ -25,8 +25,7 @@ from quadriga.si import (
     SchedulerAPI,
     UpdateConfigurationRequest,
 )
-from quadriga.si.client.connection_state import FORGOTTEN
-from quadriga.si.client.watcher import Watcher
+from quadriga.si.client.connection_state import FORGOTTEN, Watcher
 
 _log = logging.getLogger("quadriga.kubernetes.core")
 

@@ -76,7 +76,6 @@ class Core(Protocol):
         self, rm_id: str, application_id: str, allocation_key: str
     ) -> CoreSays | None:
         """Return the explanation, ``None`` if the core has no such ask: it is allocated, or not requested."""
-        ...
 
 
 class LocalCore:

@@ -13,13 +13,13 @@ from typing import Any, Final
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
 from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.objects import Pod
-from quadriga.k8s.objects_volumes import (
+from quadriga.k8s.objects import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
+    Pod,
     StorageClass,
     VolumeAttachment,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -62,27 +63,23 @@ class WatchError(_Struct):
     message: str = ""
 
 
+@dataclass(slots=True, eq=False)
 class Page(Generic[T]):
     """A page of a list. ``version`` is the resource version of the list, ``rest`` the token of the next page
     ("" if none). Each of the ``items`` is decoded when it is taken."""
 
-    __slots__ = ("items", "rest", "version")
-
-    def __init__(self, version: str, rest: str, items: Iterator[T]) -> None:
-        self.version = version
-        self.rest = rest
-        self.items = items
+    version: str
+    rest: str
+    items: Iterator[T]
 
 
+@dataclass(slots=True, eq=False)
 class Event(Generic[T]):
     """An event of a watch. ``object`` is ``None`` for a bookmark and for what could not be decoded."""
 
-    __slots__ = ("object", "type", "version")
-
-    def __init__(self, type: str, version: str, object: T | None) -> None:
-        self.type = type
-        self.version = version
-        self.object = object
+    type: str
+    version: str
+    object: T | None
 
 
 class Decoders(Generic[T]):

@@ -42,11 +42,9 @@ class Credentials(Protocol):
 
     async def header(self) -> str | None:
         """Return the header's value, or ``None`` for none. Raises `LoginError`."""
-        ...
 
     def refused(self) -> bool:
         """Note that the server has refused the last value. Return whether there may be another one."""
-        ...
 
 
 def checked(value: str) -> str:

@@ -24,8 +24,7 @@ from quadriga.k8s.lifecycles.effects import List, Pause, Watch
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
 from quadriga.k8s.transport.client import Client
 from quadriga.k8s.transport.listing import BOOKMARK, Decoders, Event, Object, WatchError
-from quadriga.k8s.transport.requester import NoAnswer
-from quadriga.k8s.transport.retries import refusal_of
+from quadriga.k8s.transport.requester import NoAnswer, refusal_of
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.reflector")
@@ -44,13 +43,11 @@ class Timing(Protocol):
 
     def now(self) -> int:
         """Return the time in ns."""
-        ...
 
     async def sleep(self, seconds: float) -> None: ...
 
     def random(self) -> float:
         """Return a random number from 0 to below 1."""
-        ...
 
 
 class RealTiming:

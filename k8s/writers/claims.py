@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal
 
-from quadriga.k8s.objects import Pod
-from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from quadriga.k8s.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 
 #: annotation of a claim: the controller has bound claim and volume to each other
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

@@ -29,8 +29,15 @@ from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.objects import PodCondition
 from quadriga.k8s.shim.actions import PodRef, Record, SetCondition, SetGroupCondition
 from quadriga.k8s.transport.discovery import pod_groups_path
-from quadriga.k8s.transport.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.transport.retries import Clock, Refusal, Wakeup, refusal_of
+from quadriga.k8s.transport.requester import (
+    STRATEGIC_MERGE_PATCH,
+    Clock,
+    NoAnswer,
+    Refusal,
+    Requester,
+    Wakeup,
+    refusal_of,
+)
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.conditions")

@@ -25,8 +25,15 @@ from quadriga.base.texts import shortened_bytes
 from quadriga.base.times import micro_time
 from quadriga.k8s.conversion.settings_table import DEFAULTS
 from quadriga.k8s.shim.actions import Record
-from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.transport.retries import Clock, Wakeup, refusal_of
+from quadriga.k8s.transport.requester import (
+    JSON,
+    MERGE_PATCH,
+    Clock,
+    NoAnswer,
+    Requester,
+    Wakeup,
+    refusal_of,
+)
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.events")

@@ -21,8 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from quadriga.base.times import SECOND, micro_time
-from quadriga.k8s.transport.requester import JSON, NoAnswer, Requester
-from quadriga.k8s.transport.retries import Clock
+from quadriga.k8s.transport.requester import JSON, Clock, NoAnswer, Requester
 from quadriga.k8s.tuning import TUNING
 
 _log = logging.getLogger("quadriga.kubernetes.lease")

@@ -20,10 +20,15 @@ import msgspec
 
 from quadriga.base.times import SECOND
 from quadriga.k8s.conversion.problems import CLAIMS_UNREAD
-from quadriga.k8s.objects import Pod
-from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim
-from quadriga.k8s.transport.requester import MERGE_PATCH, NoAnswer, Requester
-from quadriga.k8s.transport.retries import bind_waits, is_again, refusal_of
+from quadriga.k8s.objects import PersistentVolume, PersistentVolumeClaim, Pod
+from quadriga.k8s.transport.requester import (
+    MERGE_PATCH,
+    NoAnswer,
+    Requester,
+    bind_waits,
+    is_again,
+    refusal_of,
+)
 from quadriga.k8s.writers.claims import (
     NO_PROVISIONER,
     SELECTED_NODE,

@@ -14,11 +14,10 @@ except ImportError as error:  # pragma: no cover (the tests have it)
 
 from quadriga.base.pacing import Backoff
 from quadriga.si.client.asynchronous import AsyncClient
+from quadriga.si.client.channels import Tls
 from quadriga.si.client.client import Client
-from quadriga.si.client.connection_state import AWAY, CLOSED, CONNECTED, FORGOTTEN, NEW
+from quadriga.si.client.connection_state import AWAY, CLOSED, CONNECTED, FORGOTTEN, NEW, Watcher
 from quadriga.si.client.errors import ClientError, RegisterAgain, Unreachable
-from quadriga.si.client.tls import Tls
-from quadriga.si.client.watcher import Watcher
 
 __all__ = [
     "AWAY",

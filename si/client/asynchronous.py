@@ -23,8 +23,9 @@ from quadriga.si import (
 )
 from quadriga.si.client import connection_state as states
 from quadriga.si.client.callbacks import Ask
-from quadriga.si.client.channels import ChannelFactory
+from quadriga.si.client.channels import ChannelFactory, Tls
 from quadriga.si.client.connection import Connection, ConnectionLost
+from quadriga.si.client.connection_state import Watcher
 from quadriga.si.client.errors import (
     ClientError,
     RegisterAgain,
@@ -36,8 +37,6 @@ from quadriga.si.client.errors import (
 from quadriga.si.client.outgoing import OutgoingRequests
 from quadriga.si.client.registration import Delivery, Registration
 from quadriga.si.client.streams import STREAM_OF, STREAMS
-from quadriga.si.client.tls import Tls
-from quadriga.si.client.watcher import Watcher
 from quadriga.si.extension.extension_pb2 import (
     Channel,
     ExplainRequest,

@@ -21,10 +21,10 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 from quadriga.si.client.asynchronous import MEBIBYTE, AsyncClient
+from quadriga.si.client.channels import Tls
+from quadriga.si.client.connection_state import Watcher
 from quadriga.si.client.errors import ClientError
 from quadriga.si.client.registration import Delivery
-from quadriga.si.client.tls import Tls
-from quadriga.si.client.watcher import Watcher
 from quadriga.si.extension.extension_pb2 import Channel, ExplainResponse, StepResponse
 
 _log = logging.getLogger("quadriga.client")

@@ -16,10 +16,13 @@ The RM may register in every state but CLOSED.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from transitions import Machine, MachineError
+
+from quadriga.si import RequestError
 
 NEW, CONNECTED, AWAY = "New", "Connected", "Away"
 FORGOTTEN, CLOSED = "Forgotten", "Closed"
@@ -80,3 +83,24 @@ class ConnectionState:
         if target is not None and target != before:
             self.state = target
             self._changed(target, why)
+
+
+_log = logging.getLogger("quadriga.client")
+
+
+class Watcher:
+    """Logs the notifications; override its methods to handle them. They are called between the
+    callbacks, in order."""
+
+    def changed(self, state: str, why: str) -> None:
+        """The connection is now ``Connected``, ``Away`` or ``Forgotten`` (`connection_state`).
+
+        After ``Forgotten`` no messages follow until the resource manager registers again and
+        reports all its state (I7, I43). It may do so within this method.
+        """
+        level = logging.ERROR if state == FORGOTTEN else logging.INFO
+        _log.log(level, "the connection to the scheduler is %s%s", state, why and f": {why}")
+
+    def refused(self, request: Any, error: RequestError) -> None:
+        """The scheduler has refused a request as a whole and applied nothing of it."""
+        _log.error("refused: %s", error)

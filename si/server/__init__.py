@@ -11,9 +11,9 @@ except ImportError as error:  # pragma: no cover
         "quadriga.si.server needs gRPC: pip install '.[grpc]' in a checkout of Quadriga"
     ) from error
 
+from quadriga.si.server.authentication import Tls
 from quadriga.si.server.driver import Driver
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.server import Server
-from quadriga.si.server.tls import Tls
 
 __all__ = ["Driver", "Limits", "Server", "Tls"]

@@ -22,8 +22,8 @@ from quadriga.si.extension.extension_pb2 import (
 from quadriga.si.server.delivery.flow_control import call_soon
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.predicates.blocking import BlockingPredicates, BlockingPreemption
+from quadriga.si.server.predicates.pending_questions import QueuedPredicates, QueuedPreemption
 from quadriga.si.server.predicates.questions import QuestionIds, index_of
-from quadriga.si.server.predicates.queued import QueuedPredicates, QueuedPreemption
 
 #: a state dump waits at most this long for the RM's part, in s
 _DUMP_TIMEOUT_S = 2.0

@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import unquote
 
+from quadriga.base.pacing import LogPace
 from quadriga.si.descriptors import lowered
-from quadriga.si.log_pace import LogPace
 from quadriga.si.server.limits import Limits
 
 _log = logging.getLogger("quadriga.grpc")

@@ -16,8 +16,8 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.api import Outcome
 from quadriga.si.explained import Explained
-from quadriga.si.outcome import Outcome
 from quadriga.si.wire import Request
 
 #: (allocation key, node id, allocate) -> ``None``, or the reason against the node (I36)
@@ -38,37 +38,30 @@ class Served(Protocol):
         callback: ResourceManagerCallback | None = None,
     ) -> Future[None]:
         """Hand over a request of an RM. A registration needs the callback."""
-        ...
 
     def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
         """Do in advance the slow part of a request, such as parsing its configuration. Changes
         nothing and may be called in any thread."""
-        ...
 
     def post(self, request: Request, outcome: Outcome) -> None:
         """Like `submit`, but cheaper for many requests: ``outcome`` receives the result in the
         scheduler's thread. Raises ``RuntimeError`` if the scheduler has been stopped."""
-        ...
 
     def connection(self, rm_id: str, trigger: str) -> Future[None]:
         """Report that the RM is out of reach, back, or leaving (I6): `DISCONNECT`, `RECONNECT`,
         `SHUTDOWN`."""
-        ...
 
     def registered(self) -> Future[frozenset[str]]:
         """The ids of the RMs that are registered."""
-        ...
 
     def set_predicates(
         self, rm_id: str, predicate: Predicate | None, preemption: Preemption | None
     ) -> Future[None]:
         """Set the functions that the scheduler calls for predicates of this RM."""
-        ...
 
     def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
         """Set whether the RM receives events. The scheduler creates no events for an RM without
         them."""
-        ...
 
     def explain(
         self,
@@ -81,11 +74,9 @@ class Served(Protocol):
     ) -> Future[Explained]:
         """Where an application is, and why its ask waits; with ``predicates`` also by what the resource
         manager says of each node. Raises ``KeyError`` for an unknown name."""
-        ...
 
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:
         """Run a function in the scheduler's thread between two steps."""
-        ...
 
 
 class Driver(Served, Protocol):
@@ -102,9 +93,7 @@ class Driver(Served, Protocol):
     ) -> list[tuple[int, RequestError]]:
         """Apply the requests at the instant ``now`` of the client's clock, and wait until that is
         done."""
-        ...
 
     @property
     def scheduler(self) -> Any:
         """For `next_deadline` and `unfinished`, between two calls of `play`."""
-        ...

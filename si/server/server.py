@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic_ns
-from typing import Any
+from typing import Any, Final
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from quadriga.base.pacing import TokenBucket
 from quadriga.si.access import Access, Principal
@@ -30,6 +31,7 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.server.authentication import (
     Context,
+    Tls,
     authenticate,
     authorize,
     integer_metadata,
@@ -40,14 +42,12 @@ from quadriga.si.server.connections import Connections
 from quadriga.si.server.driver import Driver, Served
 from quadriga.si.server.interceptor import StrictInterceptor
 from quadriga.si.server.limits import LONGEST_ID, Limits
-from quadriga.si.server.reflection import add_reflection
 from quadriga.si.server.registry import Registry
 from quadriga.si.server.session import Session
 from quadriga.si.server.single_thread import SingleThreadDriver
 from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.server.stepping import step
 from quadriga.si.server.streams import Stream, parse, rm_id_of
-from quadriga.si.server.tls import Tls
 from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
@@ -466,3 +466,24 @@ class Server:
                 Code.DEADLINE_EXCEEDED, "I11", f"no rmID within {limit:g} s of the stream's start"
             ) from None
         return None if data is grpc.aio.EOF else parse(MESSAGE_OF[channel], data)
+
+
+_V1: Final = "grpc.reflection.v1.ServerReflection"
+
+
+def add_reflection(server: grpc.aio.Server, services: Iterable[str]) -> None:
+    """Serve reflection for these services and for itself, for clients without the .proto files, such as
+    ``grpcurl``.
+
+    The library serves v1alpha only. v1 has the same messages, byte for byte, and newer clients ask for
+    it first, so the same servicer answers for both names.
+    """
+    names = (*services, _V1, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    handler = grpc.stream_stream_rpc_method_handler(
+        reflection.aio.ReflectionServicer(names).ServerReflectionInfo,
+        reflection_pb2.ServerReflectionRequest.FromString,
+        reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    methods = {"ServerReflectionInfo": handler}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_V1, methods),))

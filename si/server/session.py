@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import grpc
 
@@ -26,16 +26,14 @@ from quadriga.si.server.channels import ALLOCATION, APPLICATION, CALLBACK, NODE,
 from quadriga.si.server.delivery.mailbox import Mailbox
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.status import StatusError
-
-if TYPE_CHECKING:
-    from quadriga.si.v1.si_pb2 import (
-        AllocationResponse,
-        ApplicationResponse,
-        EventRecord,
-        NodeResponse,
-        UpdateContainerSchedulingStateRequest,
-    )
-    from quadriga.si.wire import Request
+from quadriga.si.v1.si_pb2 import (
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.si.wire import Request
 
 #: one Callback message carries at most this many events
 _EVENTS_PER_MESSAGE = 1000
@@ -46,11 +44,9 @@ class OpenStream(Protocol):
 
     def end(self, status: StatusError | None) -> None:
         """End with this status; ``None`` is success."""
-        ...
 
     def drain(self) -> None:
         """End with success as soon as no message waits."""
-        ...
 
 
 class Session(NullCallback):

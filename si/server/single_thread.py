@@ -10,9 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from quadriga.si.api import ResourceManagerCallback
+from quadriga.si.api import Outcome, ResourceManagerCallback
 from quadriga.si.explained import Explained
-from quadriga.si.outcome import Outcome
 from quadriga.si.server.driver import Driver, Predicate, Preemption
 from quadriga.si.wire import Request
 

@@ -15,10 +15,9 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from quadriga.base.times import SECOND
-from quadriga.si.api import RequestError
+from quadriga.si.api import Outcome, RequestError
 from quadriga.si.extension.extension_pb2 import Callback, Refused
 from quadriga.si.items import count
-from quadriga.si.outcome import Outcome
 from quadriga.si.server.authentication import Context
 from quadriga.si.server.channels import ALLOCATION, CALLBACK, MESSAGE_OF, NODE
 from quadriga.si.server.delivery.flow_control import FlowControl

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
+from quadriga.sim.reports.quality import PERCENTILES
 from quadriga.sim.reports.report import Report
-from quadriga.sim.reports.waits import PERCENTILES
 from quadriga.sim.workload.model import GIB, MILLI, VCORE
 
 _BARS = " ▁▂▃▄▅▆▇█"

@@ -32,8 +32,7 @@ from quadriga.sim.outcomes import (
     HeldBy,
     ReservedNode,
 )
-from quadriga.sim.reports.quality import JobRecord, quality
-from quadriga.sim.reports.waits import by_user, by_width, distribution
+from quadriga.sim.reports.quality import JobRecord, by_user, by_width, distribution, quality
 from quadriga.sim.usage import DAY, Usage
 from quadriga.sim.workload.model import Workload
 

@@ -5,10 +5,10 @@ Times are seconds from the start of the trace, vcore is in milli, memory in byte
 
 # Not compiled: it does not run for every message.
 
-from quadriga.sim.workload.bad_lines import MAX_BAD_LINES
 from quadriga.sim.workload.cerit import read_cerit
 from quadriga.sim.workload.detect import open_workload
 from quadriga.sim.workload.embedded import embedded
+from quadriga.sim.workload.files import MAX_BAD_LINES
 from quadriga.sim.workload.lublin import lublin
 from quadriga.sim.workload.mapped import read_csv
 from quadriga.sim.workload.mapping import TraceMapping

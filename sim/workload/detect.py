@@ -7,9 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from quadriga.sim.workload.bad_lines import MAX_BAD_LINES
 from quadriga.sim.workload.cerit import read_cerit
-from quadriga.sim.workload.files import lines, table
+from quadriga.sim.workload.files import MAX_BAD_LINES, lines, table
 from quadriga.sim.workload.mapped import read_csv
 from quadriga.sim.workload.mapping import TraceMapping
 from quadriga.sim.workload.model import MILLI, NodeSpec, Workload, WorkloadError

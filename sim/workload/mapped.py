@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quadriga.sim.workload.amounts import MAX_COUNT, quoted, shown, whole_seconds
-from quadriga.sim.workload.bad_lines import MAX_BAD_LINES, BadLines, as_skipped
 from quadriga.sim.workload.columns import Columns, Line
-from quadriga.sim.workload.files import MAX_LINES, records
+from quadriga.sim.workload.files import MAX_BAD_LINES, MAX_LINES, BadLines, as_skipped, records
 from quadriga.sim.workload.mapping import TOPOLOGY, Events, MappedNodes, TraceMapping, load
 from quadriga.sim.workload.model import (
     ANONYMOUS,

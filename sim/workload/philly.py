@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadriga.sim.workload.bad_lines import BadLines, as_skipped
-from quadriga.sim.workload.files import Row, fingerprint, required, rows
+from quadriga.sim.workload.files import BadLines, Row, as_skipped, fingerprint, required, rows
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     GIB,

@@ -30,8 +30,7 @@ from quadriga.sim.workload.amounts import (
     timestamp,
     whole_seconds,
 )
-from quadriga.sim.workload.bad_lines import MAX_BAD_LINES, BadLines, as_skipped
-from quadriga.sim.workload.files import records
+from quadriga.sim.workload.files import MAX_BAD_LINES, BadLines, as_skipped, records
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     GIB,

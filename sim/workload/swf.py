@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quadriga.sim.workload.amounts import MAX_COUNT, MAX_S, number, quoted
-from quadriga.sim.workload.bad_lines import MAX_BAD_LINES, BadLines, as_skipped
-from quadriga.sim.workload.files import lines
+from quadriga.sim.workload.files import MAX_BAD_LINES, BadLines, as_skipped, lines
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     KIB,

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from quadriga.base.pacing import LogPace
 from quadriga.cli import kubernetes, serve
 from quadriga.cli.errors import CommandError
-from quadriga.cli.limits import LIMITS, Limit
+from quadriga.cli.parsing import LIMITS, Limit
 from quadriga.cli.serving.accept_errors import AcceptErrors
 from quadriga.cli.serving.admission import connections_of
 from quadriga.cli.serving.health import HealthServer
@@ -18,7 +19,6 @@ from quadriga.cli.serving.process import options_of
 from quadriga.cli.serving.settings import Settings, settings_of
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
-from quadriga.si.log_pace import LogPace
 
 
 def read(*words: str) -> argparse.Namespace:

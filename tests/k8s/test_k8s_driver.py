@@ -25,9 +25,8 @@ from quadriga.k8s.driver.config_maps import ConfigMaps
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender, CoreWatcher
 from quadriga.k8s.driver.explaining import LocalCore
-from quadriga.k8s.driver.health import health_of
 from quadriga.k8s.driver.inbox import Inbox, described
-from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
+from quadriga.k8s.driver.kubernetes import KubernetesShim, Options, health_of
 from quadriga.k8s.objects import ConfigMap, Metadata, Node, Pod, PodSpec
 from quadriga.k8s.shim import inputs
 from quadriga.k8s.transport.login import Login

@@ -38,7 +38,6 @@ CORE = """
 K8S = """
     tuning
     objects
-    objects_volumes
     conversion lifecycles
     cluster
     shim

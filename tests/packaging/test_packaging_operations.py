@@ -40,7 +40,7 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 
 def test_every_flag_is_told_and_no_other(operations: str, repository: Path) -> None:
-    from quadriga.cli.limits import LIMITS
+    from quadriga.cli.parsing import LIMITS
 
     cells = re.findall(r"^\| (`--.*?) \|", operations, re.MULTILINE)
     told = [flag for cell in cells for flag in re.findall(r"`(--[a-z-]+)", cell)]

@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 from quadriga import sim
 from quadriga.core.config import load
-from quadriga.sim.clock import Clock
 from quadriga.sim.fragmentation import fragmentation
-from quadriga.sim.reports.quality import Holding, JobRecord, bounded_slowdown, jain, quality
+from quadriga.sim.reports.quality import (
+    Holding,
+    JobRecord,
+    bounded_slowdown,
+    distribution,
+    jain,
+    quality,
+)
 from quadriga.sim.reports.rendering import duration
-from quadriga.sim.reports.waits import distribution
+from quadriga.sim.resource_manager import Clock
 from quadriga.sim.usage import DAY, Usage
 from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
 from tests.sim.by_hand import job, simulate, workload

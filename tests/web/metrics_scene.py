@@ -11,8 +11,8 @@ from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.driver.slices import Slices, read_in_slices
 from quadriga.sim.scripted.script import Script
-from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
+from quadriga.web.site import Measured
 
 CONFIG = """\
 partitions:

@@ -14,8 +14,8 @@ from on_a_port import PATIENCE, client_of
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Measurer, Metrics
+from quadriga.web.site import Measured
 from tests.si.requests import apps, asks, nodes, register
 
 

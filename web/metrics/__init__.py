@@ -5,9 +5,9 @@ one moment; it is taken in the scheduler's thread. Metric families are built and
 that thread. docs/metrics.md lists every metric.
 """
 
-from quadriga.web.extra_metrics import ExtraMetrics
 from quadriga.web.metrics.families import Family
 from quadriga.web.metrics.meter import Measurer
 from quadriga.web.metrics.scrape import QUEUE_LIMIT, Metrics, routes
+from quadriga.web.site import ExtraMetrics
 
 __all__ = ["QUEUE_LIMIT", "ExtraMetrics", "Family", "Measurer", "Metrics", "routes"]

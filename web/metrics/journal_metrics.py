@@ -9,21 +9,19 @@ same numbers. A decision writes two or three records, so the cost of each record
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import Queue
+from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import LIFECYCLES
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.fsm.lifecycles import ask as ask_fsm
 from quadriga.fsm.table import Edge
 from quadriga.web.metrics.families import Histogram
-
-if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.queue import Queue
-    from quadriga.core.runtime.journal import Journal
 
 
 def _bounds(*seconds: float) -> tuple[int, ...]:

@@ -11,15 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quadriga.base.times import SECOND
+from quadriga.core.runtime.journal import Journal
+from quadriga.core.scheduler import Scheduler
 from quadriga.web.metrics.families import Histogram
 from quadriga.web.metrics.journal_metrics import JournalMetrics
-
-if TYPE_CHECKING:
-    from quadriga.core.runtime.journal import Journal
-    from quadriga.core.scheduler import Scheduler
 
 _log = logging.getLogger("quadriga.metrics")
 

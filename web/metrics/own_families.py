@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from quadriga.base.times import SECOND
 from quadriga.fsm import ALLOCATION
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
 from quadriga.fsm.lifecycles import resource_manager as resource_manager_fsm
 from quadriga.web.metrics.families import Family, one
-
-if TYPE_CHECKING:
-    from quadriga.web.extra_metrics import ExtraMetrics
-    from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
+from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
+from quadriga.web.site import ExtraMetrics
 
 #: transitions of releases that are sent again
 _RESENDS: Final = tuple(

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from quadriga.core.runtime.stepwise import Steps
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views.counters import QueueCounters
-    from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.metrics.families import Family
-    from quadriga.web.site import Site
+    from quadriga.web.site import ExtraMetrics, Site
 
 _log = logging.getLogger("quadriga.metrics")
 

@@ -7,19 +7,16 @@ up. docs/metrics.md says which version of YuniKorn is followed where versions di
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterator
+from typing import Final
 
+from quadriga.core.views.counters import QueueCounters
 from quadriga.fsm import APPLICATION
 from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.web.metrics.exposition import metric_name
 from quadriga.web.metrics.families import Distribution, Family, Histogram, one
 from quadriga.web.metrics.meter import SCHEDULING_BOUNDS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from quadriga.core.views.counters import QueueCounters
-    from quadriga.web.metrics.snapshot import Latencies, Snapshot
+from quadriga.web.metrics.snapshot import Latencies, Snapshot
 
 
 def _label(state: application_fsm.State) -> str:

@@ -20,8 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from quadriga.core.views import ViewError
 from quadriga.web.compression import Shared
-from quadriga.web.pages.endpoints import ENDPOINTS, Endpoint
-from quadriga.web.pages.parameters import read_parameters
+from quadriga.web.pages.endpoints import ENDPOINTS, Endpoint, read_parameters
 from quadriga.web.responses import JSON, Refusal, encode
 
 if TYPE_CHECKING:

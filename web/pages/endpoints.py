@@ -7,10 +7,11 @@ every parameter that the look uses. See D80.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.views import BadRequest
 from quadriga.web.pages.data import (
     application,
     applications,
@@ -23,13 +24,69 @@ from quadriga.web.pages.data import (
     stories,
     users,
 )
-from quadriga.web.pages.parameters import Number, Parameters, Text
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.web.site import Site
 
 Asked = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A parameter: a text of at most ``most`` characters, and one of ``among`` if that is given."""
+
+    most: int = 1024
+    among: tuple[str, ...] = ()
+    default: str = ""
+    required: bool = False
+
+    def read(self, name: str, text: str | None) -> str:
+        if text is None or text == "":
+            if self.required:
+                raise BadRequest(f"{name}: is required")
+            return self.default
+        if len(text) > self.most:
+            raise BadRequest(f"{name}: is longer than {self.most} characters")
+        if self.among and text not in self.among:
+            raise BadRequest(f"{name}: must be one of {', '.join(filter(None, self.among))}")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A parameter: a whole number from ``least`` to ``most``."""
+
+    least: int
+    most: int
+    default: int
+
+    def read(self, name: str, text: str | None) -> int:
+        if text is None or text == "":
+            return self.default
+        whole = text.isascii() and text.isdecimal() and len(text) <= len(str(self.most))
+        if not whole or not self.least <= int(text) <= self.most:
+            raise BadRequest(f"{name}: must be a whole number from {self.least} to {self.most}")
+        return int(text)
+
+
+Parameters = Mapping[str, Text | Number]
+
+
+def read_parameters(given: Iterable[tuple[str, str]], known: Parameters) -> dict[str, Any]:
+    """The value of each parameter, with defaults. Raises ``BadRequest`` naming the parameter that is
+    unauthorized, given twice, too long or out of its range."""
+    texts: dict[str, str] = {}
+    for name, text in given:
+        if name not in known:
+            shown = name[:40]
+            raise BadRequest(
+                f"{shown!r}: unknown parameter; there are {', '.join(known) or 'none'}"
+            )
+        if name in texts:
+            raise BadRequest(f"{name}: was given twice")
+        texts[name] = text
+    return {name: kind.read(name, texts.get(name)) for name, kind in known.items()}
 
 
 @dataclass(frozen=True, slots=True)

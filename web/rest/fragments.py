@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.node import Node
 from quadriga.core.views.allocations import AllocationSnapshot, allocation_object, in_order
 from quadriga.core.views.applications import ApplicationSnapshot, EndedSnapshot, application_object
 from quadriga.core.views.dump import StatePart
 from quadriga.core.views.nodes import NodeSnapshot, node_object
 from quadriga.web.responses import encode
-
-if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.node import Node
 
 T = TypeVar("T")
 U = TypeVar("U")

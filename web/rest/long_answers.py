@@ -16,13 +16,12 @@ from starlette.responses import Response, StreamingResponse
 from quadriga.core.driver.slices import Slices
 from quadriga.web.compression import wants_gzip
 from quadriga.web.responses import HEADERS, JSON, Refusal, text_response
-from quadriga.web.rest.fragments import LONG, Fragments
+from quadriga.web.rest.fragments import LONG, Fragments, Writer
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.stepwise import Steps
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.reader import Reader
-    from quadriga.web.rest.fragments import Writer
 
 #: so many answers are sent at a time
 _ANSWERS: Final = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from quadriga.si.outcome import Outcome
+from quadriga.si.api import Outcome
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:

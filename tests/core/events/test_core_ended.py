@@ -18,7 +18,7 @@ from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
 from quadriga.core.model.application import EndedApplication
-from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.candidates import Eviction
 from quadriga.core.resources.message_bounds import MessageBounds
 from quadriga.core.steps.releasing import evict
 from quadriga.core.views import NotFound, Views

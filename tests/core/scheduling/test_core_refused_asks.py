@@ -8,7 +8,7 @@ from core_steps import on_nodes, serve
 from core_world import news
 
 from quadriga.core import Options
-from quadriga.si.known_refusals import KnownRefusals, Revision
+from quadriga.si.predicates import KnownRefusals, Revision
 from quadriga.sim.scripted.script import Script
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from core_steps import later, on_nodes, run, serve
 from preemption_side import ask, filled, preempted
 
-from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
+from quadriga.si.predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.sim.scripted.script import Script
 
 

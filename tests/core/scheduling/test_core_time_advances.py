@@ -15,9 +15,8 @@ from preemption_side import TWO_QUEUES, ask, filled
 
 from quadriga.base.times import SECOND
 from quadriga.core import Options
-from quadriga.core.driver.clock import SteadyClock
+from quadriga.core.driver.clock import Standstill, SteadyClock
 from quadriga.core.driver.service import SchedulerService
-from quadriga.core.driver.standstill import Standstill
 from quadriga.core.driver.work_queue import WorkItem, WorkQueue, described
 from quadriga.fsm import QUEUE
 from quadriga.si import AllocationAsk, AllocationRequest, NodeInfo, NodeRequest

@@ -11,7 +11,7 @@ from quadriga.core import Options
 from quadriga.core.resources.locality import MEMBERS, PREFERRED, REQUIRED
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 from quadriga.sim.scripted.script import Script
 
 CONFIG = """

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from small_cluster import SmallCluster, expression
 
-from quadriga.k8s import objects_volumes
-from quadriga.k8s.objects_volumes import VolumeObject
+from quadriga.k8s import objects
+from quadriga.k8s.objects import VolumeObject
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ ON_N1 = {
 def thing(kind: str, name: str, **fields: Any) -> VolumeObject:
     metadata = {"name": name, **fields.pop("metadata", {})}
     manifest = {"metadata": metadata, **fields}
-    made: VolumeObject = msgspec.convert(manifest, getattr(objects_volumes, kind))
+    made: VolumeObject = msgspec.convert(manifest, getattr(objects, kind))
     return made
 
 

@@ -20,7 +20,7 @@ from quadriga.k8s.cluster import ClusterCache
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.objects import Node, Pod
 from quadriga.k8s.shim.inputs import CoreAnswered
-from quadriga.si.known_refusals import KnownRefusals
+from quadriga.si.predicates import KnownRefusals
 from quadriga.sim.scripted.script import resource
 
 RM = "rm"

@@ -6,7 +6,7 @@ import pytest
 from small_cluster import expression
 
 from quadriga.k8s.cluster.free_volumes import FreeVolumes
-from quadriga.k8s.objects_volumes import PersistentVolumeClaim
+from quadriga.k8s.objects import PersistentVolumeClaim
 from tests.k8s.predicates.test_k8s_predicates_volumes import BOUND, Storage, thing
 
 Json = dict[str, Any]

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from quadriga.k8s.objects import Pod
-from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from quadriga.k8s.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from quadriga.k8s.transport.requester import JSON, MERGE_PATCH, NoAnswer
 from quadriga.k8s.writers.claims import Claims, claims_of, has_claims
 from quadriga.k8s.writers.volume_binding import VolumeBinding

@@ -12,8 +12,7 @@ import pytest
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.volumes import Volumes
-from quadriga.k8s.objects import Pod
-from quadriga.k8s.objects_volumes import PersistentVolumeClaim
+from quadriga.k8s.objects import PersistentVolumeClaim, Pod
 from quadriga.k8s.shim.actions import Delete, PodRef
 from quadriga.k8s.shim.inputs import BindEnded
 from tests.k8s.admission_server import MemoryServer

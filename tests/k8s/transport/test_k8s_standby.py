@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quadriga.cli.serving.kubernetes_part import KubernetesPart
-from quadriga.k8s.driver.health import Health, health_of
+from quadriga.k8s.driver.kubernetes import Health, health_of
 from tests.k8s.test_k8s_driver import OPTIONS, WithLease, at_work
 from tests.k8s.transport.test_k8s_lease import Server, candidate, held_by, leading
 from tests.k8s.virtual_time import virtual

@@ -9,9 +9,8 @@ import pytest
 
 from quadriga.k8s.shim.actions import Annotate, Bind, Create, Delete, FailPod, PodRef
 from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
-from quadriga.k8s.transport.retries import bind_waits
-from quadriga.k8s.writers.payloads import binding_payload
-from quadriga.k8s.writers.writes import PodWrite, PodWrites
+from quadriga.k8s.transport.requester import bind_waits
+from quadriga.k8s.writers.writes import PodWrite, PodWrites, binding_payload
 from tests.k8s.fake_api import DROP, HANG, LOST, FakeApi, FakeTime, Fault, client_of, pod
 
 param = pytest.param

@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import pytest
 
+from quadriga.base.pacing import LogPace
 from quadriga.si import descriptors
-from quadriga.si.log_pace import LogPace
 from quadriga.si.open_connections import OpenConnections
 from quadriga.si.server import Limits
 from quadriga.si.server import server as server_module

@@ -11,10 +11,10 @@ from preemption_side import TWO_QUEUES
 
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 from quadriga.si.extension import extension_pb2 as ext
-from quadriga.si.remote_predicates import ANSWER_PENDING
+from quadriga.si.predicates import ANSWER_PENDING
 from quadriga.si.server import Limits
+from quadriga.si.server.predicates.pending_questions import QueuedPredicates
 from quadriga.si.server.predicates.questions import QuestionIds
-from quadriga.si.server.predicates.queued import QueuedPredicates
 from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
 
 

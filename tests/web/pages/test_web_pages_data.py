@@ -15,8 +15,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.sim.scripted.script import Script
 from quadriga.web.app import create_app
-from quadriga.web.pages.endpoints import ENDPOINTS
-from quadriga.web.pages.parameters import Number, Text
+from quadriga.web.pages.endpoints import ENDPOINTS, Number, Text
 from tests.web.pages_scene import CONFIG, GI, NASTY, NASTY_NODE, Scene, wide_config
 
 Get = Callable[..., Awaitable[Any]]

@@ -9,8 +9,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.web.app import create_app
 from quadriga.web.pages import PAGES
-from quadriga.web.pages.endpoints import ENDPOINTS
-from quadriga.web.pages.parameters import Number
+from quadriga.web.pages.endpoints import ENDPOINTS, Number
 from quadriga.web.reader import MAX_PENDING, OWNER_SHARE, READ_TIMEOUT
 from quadriga.web.resource import BODY_TIMEOUT
 from quadriga.web.responses import HEADERS

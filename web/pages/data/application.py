@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.application import EndedApplication
+from quadriga.core.model.application import Application, EndedApplication
+from quadriga.core.model.ask import Ask
+from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.stepwise import Steps
 from quadriga.core.views import NotFound
 from quadriga.core.views.applications import waiting_gang
@@ -17,14 +20,6 @@ from quadriga.web.pages.data.applications import row
 from quadriga.web.pages.data.ended import ended_application
 from quadriga.web.pages.data.lookup import application_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from quadriga.core import Scheduler
-    from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
-    from quadriga.core.model.partition import Partition
 
 #: The most kinds of asks, and the most allocations, in one answer.
 _KINDS: Final = 50

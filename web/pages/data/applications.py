@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
 from quadriga.core.explain.asks import brief
 from quadriga.core.model.application import Application, EndedApplication
+from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
@@ -15,12 +17,6 @@ from quadriga.fsm.lifecycles import application as application_fsm
 from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
 from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, page_in_order, share
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from quadriga.core import Scheduler
-    from quadriga.core.model.partition import Partition
 
 Known = Application | EndedApplication
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
 from quadriga.core.runtime.stepwise import STEP, Steps, chunks
 from quadriga.core.views import NotFound, Views
 from quadriga.core.views.quantities import amounts, provided
 from quadriga.web.pages.data.applications import is_pending
 from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.nodes import is_unhealthy
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
 
 #: The latest reports of the watchdog in one answer.
 _REPORTS: Final = 20

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core.model.application import EndedApplication
 from quadriga.core.model.gang import NO_PLACEHOLDERS
 from quadriga.core.views.quantities import sorted_amounts
-
-if TYPE_CHECKING:
-    from quadriga.core.model.application import EndedApplication
 
 #: Reasons of the scheduler in words.
 _WORDS: Final = {

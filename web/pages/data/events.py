@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from quadriga.core.events import message_of
+from quadriga.core import Scheduler
+from quadriga.core.events import Record, message_of
 from quadriga.si import EventRecord
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
-    from quadriga.core.events import Record
 
 #: At most this many of the latest records are searched.
 LOOKED_AT: Final = 3000

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quadriga.base.times import HOUR, MINUTE, SECOND
+from quadriga.core import Scheduler
 from quadriga.core.runtime.journal import Journal
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.fsm import (
@@ -23,11 +25,6 @@ from quadriga.fsm import (
     Lifecycle,
 )
 from quadriga.fsm.table import Unbounded, Within
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from quadriga.core import Scheduler
 
 
 @lru_cache(maxsize=1)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from quadriga.core import Scheduler
+from quadriga.core.model.application import Application, EndedApplication
+from quadriga.core.model.node import Node
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import Queue
 from quadriga.core.views import NotFound
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
-    from quadriga.core.model.application import Application, EndedApplication
-    from quadriga.core.model.node import Node
-    from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
 
 
 def partition_of(scheduler: Scheduler, name: str) -> Partition:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
 from quadriga.core.model.node import Node
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views import BadRequest
@@ -14,9 +15,6 @@ from quadriga.si.constants import HOST_NAME, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.web.pages.data.application import allocation_rows
 from quadriga.web.pages.data.lookup import node_of, partition_of
 from quadriga.web.pages.data.sorting import both_ways, page_in_order
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
 
 CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
+from quadriga.core.model.account import Limit
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.core.views.queues import queue_object
 from quadriga.web.pages.data.applications import is_pending
 from quadriga.web.pages.data.lookup import queue_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from quadriga.core import Scheduler
-    from quadriga.core.model.account import Limit
 
 #: The most rows of the tree in one answer; a larger tree is read from one of its queues down.
 _MOST: Final = 2000

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from quadriga.core import Scheduler
 from quadriga.core.views import as_yaml
-from quadriga.core.views.configuration import configured
-from quadriga.core.views.placement import rule_objects
+from quadriga.core.views.configuration import configured, rule_objects
 from quadriga.web.pages.data.lookup import partition_of
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
 
 
 def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:

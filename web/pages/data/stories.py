@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from quadriga.core import Scheduler
 from quadriga.core.runtime.journal import Journal
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE, Entity
 from quadriga.fsm.lifecycles import allocation as allocation_fsm
+from quadriga.fsm.table import Edge
 from quadriga.web.pages.data.lookup import application_of, node_of
-
-if TYPE_CHECKING:
-    from quadriga.core import Scheduler
-    from quadriga.fsm import Entity
-    from quadriga.fsm.table import Edge
 
 #: The most records in one answer.
 _MOST: Final = 200

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from quadriga.core import Scheduler
+from quadriga.core.model.account import Account, Holding
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import Queue
 from quadriga.core.runtime.stepwise import Steps, chunks
 from quadriga.core.steps import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, page_in_order, share
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from quadriga.core import Scheduler
-    from quadriga.core.model.account import Account, Holding
-    from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
 
 KINDS: Final = ("users", "groups")
 #: The columns that the list can be sorted by; equal ones are sorted by name.
