@@ -26,7 +26,7 @@ def test_i3_i4_m9_calls_and_callbacks_are_each_in_one_place() -> None:
         "register_resource_manager update_allocation update_application update_node"
         " update_configuration".split()
     )
-    register = inspect.signature(si.SchedulerAPI.register_resource_manager)
+    register = inspect.signature(si.SchedulerAPI.register_resource_manager, eval_str=True)
     assert list(register.parameters) == ["self", "request", "callback"]
     assert register.return_annotation is si.RegisterResourceManagerResponse
     assert methods(si.ResourceManagerCallback) == set(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from quadriga.k8s.conversion.bounds import Bounds
-from quadriga.k8s.driver import kubernetes as driver
+from quadriga.k8s.driver import watches
 from quadriga.k8s.objects import PodGroup, PodGroupSpec, SchedulingGroup
 from quadriga.k8s.shim.actions import PodRef, SetGroupCondition
 from quadriga.k8s.transport.discovery import patiently, pod_group_version, readable_pod_groups
@@ -218,7 +218,7 @@ async def test_k204_a_gang_is_bound_through_the_api_server() -> None:
 
 
 async def test_k204_a_server_that_is_upgraded_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "TUNING", replace(TUNING, pod_groups_check_s=0.01))
+    monkeypatch.setattr(watches, "TUNING", replace(TUNING, pod_groups_check_s=0.01))
     async with at_work(member("one"), ours("two")) as found:
         api = found.api
         await found.until(lambda: api.made("POST", "/two/binding"))

@@ -33,7 +33,8 @@ async def test_what_cannot_be_read_is_the_senders_mistake(
     await call.write(BROKEN)
     assert await code_of(call) == "INVALID_ARGUMENT"
     assert "I1: 4 bytes" in await call.details()
-    assert not caplog.records
+    # asyncio's are gRPC's own, when the loop of an earlier test is gone
+    assert not [each for each in caplog.records if each.name != "asyncio"]
 
 
 async def test_their_streams_are_counted_too() -> None:
