@@ -53,11 +53,13 @@ class Killer:
             self.parts.clear()
             self.killed.clear()
 
-    def disarm(self) -> None:
-        """Nobody is killed, and nothing is counted."""
+    def disarm(self) -> bool:
+        """Nobody is killed, and nothing is counted, from now on. Returns whether it was killed before."""
         with self._lock:
+            killed = self.killed.is_set()
             self._scheduler = self._point = None
             self.killed.clear()
+        return killed
 
     def close(self) -> None:
         self._proxy.on_write = None

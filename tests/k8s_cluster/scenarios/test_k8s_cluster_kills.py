@@ -191,9 +191,7 @@ def test_t9_killed_at_every_kind_of_step(
             60,
             scheduler.tail,
         )
-        killed = killer.killed.is_set()
-        killer.disarm()
-        if killed:
+        if killed := killer.disarm():
             scheduler.kill()
             scheduler.start()
             cluster.until(lambda present: surplus(scenario, present) == 0, seconds=5, what=told)

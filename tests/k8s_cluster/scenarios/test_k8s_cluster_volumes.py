@@ -243,21 +243,22 @@ def running_of(present: list[Object]) -> dict[str, str]:
     }
 
 
-def wait_available(admin: PlainClient, history: Callable[[str], History]) -> None:
-    def available(present: list[Object]) -> bool:
-        return all(each["status"].get("phase") == "Available" for each in present)
-
-    history("PersistentVolume").until(available, what="the volumes are available")
-
-
 def test_k103_local_volumes_have_one_pod_each(cluster: Cluster) -> None:
     """Six pods at once and two volumes on each node: four run, each where its volume is. The rest waits
     until there are more."""
     cluster.kubelet(count=2)
     cluster.admin.create(storage_class("local"))
-    for index in range(4):
-        cluster.admin.create(volume(f"pv-{index}", "local", NODES[index % 2]))
-    wait_available(cluster.admin, cluster.history)
+    volumes = {f"pv-{index}" for index in range(4)}
+    for index, name in enumerate(sorted(volumes)):
+        cluster.admin.create(volume(name, "local", NODES[index % 2]))
+
+    def available(
+        present: list[Object],
+    ) -> bool:  # those of earlier scenarios may still be terminating
+        free = {x["metadata"]["name"] for x in present if x["status"].get("phase") == "Available"}
+        return free >= volumes
+
+    cluster.history("PersistentVolume").until(available, what="the volumes are available")
     names = [f"pod-{index}" for index in range(6)]
     with running(cluster.plane.kubeconfig("admin")):
         for name in names:
