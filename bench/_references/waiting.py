@@ -101,7 +101,7 @@ class Waiting:
         """Room came back on these nodes, and in this queue."""
         for node in nodes:
             fits = (self._needs <= self._cluster.free[:, node]).all(axis=1)
-            self.ready.update(fits.nonzero()[0].tolist())
+            self.ready.update(np.flatnonzero(fits).tolist())
         if self._limited and queue is not None:
             self.ready.update(kind.number for kind in self.kinds.values() if kind.queue == queue)
 
