@@ -247,7 +247,6 @@ def run(arguments: Namespace) -> int:
     for path in (arguments.journal, arguments.messages, arguments.json, arguments.jobs):
         _must_be_writable(path)
     look_less_often()
-    from quadriga.cli.simulate import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
     from quadriga.sim.reports.rendering import rejection
 

@@ -19,12 +19,11 @@ from bench._kubernetes.processes import memory
 from bench._kubernetes.soaked import Sample, Soaked
 from quadriga.base.times import SECOND
 from quadriga.core.runtime.kernel import Options
-from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.objects import Pod
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import BindEnded, ConfigurationChanged, CreateEnded
-from tests.k8s.k8s_world import OURS, World, gang
+from tests.k8s.k8s_world import OURS, World, gang, vcore_of
 
 _NODES = 12
 _CPU = 16
@@ -100,12 +99,6 @@ class _World(World):
 
 
 _WRITES = (actions.Bind, actions.Create, actions.Delete, actions.FailPod, actions.Annotate)
-
-
-def _needs(pod: Pod) -> int:
-    resources = pod.spec.containers[0].resources
-    assert resources is not None
-    return amount("cpu", resources.requests["cpu"])
 
 
 def _pod_of(action: Action) -> str:
@@ -184,24 +177,10 @@ class Soak:
             self.faults["bind: 500 to every try"] += 1
         return BindEnded(uid, "failed", reason="the API server answered 500")
 
-    def _free(self) -> Counter[str]:
-        """The vcore that the pods of the cluster leave on each of its nodes."""
-        world = self.world
-        free = Counter(
-            {
-                name: amount("cpu", each.status.allocatable["cpu"])
-                for name, each in world.nodes.items()
-            }
-        )
-        for pod in world.pods.values():
-            if pod.spec.node_name in world.nodes and not pod.ended:
-                free[pod.spec.node_name] -= _needs(pod)
-        return free
-
     def _room_for(self, pod: Pod) -> str | None:
         """A node that another scheduler may choose: one with room for the pod in any case."""
-        least = _needs(pod) + 2000
-        cluster = self._free()
+        least = vcore_of(pod) + 2000
+        cluster = self.world.free()
 
         def free(scheduler: Any) -> list[str]:
             (partition,) = scheduler.partitions()
@@ -209,7 +188,7 @@ class Soak:
             return [
                 name
                 for name, node in partition.nodes.items()
-                if at is not None and node.available[at] >= least and cluster[name] >= least
+                if at is not None and node.available[at] >= least and cluster.get(name, 0) >= least
             ]
 
         found: list[str] = self.world.core.read(free)
@@ -250,7 +229,7 @@ class Soak:
 
     def _check_nodes(self) -> None:
         world = self.world
-        for name, free in self._free().items():
+        for name, free in world.free().items():
             assert free >= 0, f"minute {self.minutes}: {name} is too full"
         for uid, nodes in world.bound.items():
             assert len(nodes) == 1, f"{uid} was bound to {nodes}"

@@ -102,13 +102,9 @@ def room_by_row(rows: Matrix, shape: Shape) -> Matrix:
         able &= rows[:, at] >= value
     if 4 * np.count_nonzero(able) < len(rows):
         room: Matrix = np.zeros(len(rows), np.int64)
-        room[able] = _room_by_row(rows[able], shape)
+        room[able] = room_by_row(rows[able], shape)
         return room
-    return _room_by_row(rows, shape)
-
-
-def _room_by_row(rows: Matrix, shape: Shape) -> Matrix:
-    room: Matrix = np.full(len(rows), np.iinfo(np.int64).max)
+    room = np.full(len(rows), np.iinfo(np.int64).max)
     for at, value in shape.need:
         np.minimum(room, rows[:, at] // value, out=room)
     if shape.shares:

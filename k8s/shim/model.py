@@ -87,7 +87,7 @@ class Task:
         self.blocked_reason = ""
         #: the amounts that the core has received; ``None`` before that
         self.amounts: Amounts | None = None
-        #: they changed after the core was asked for a node, and it has not answered since (K85)
+        #: the core was asked again with other amounts, and has not answered since (K85)
         self.resized = False
 
     @property

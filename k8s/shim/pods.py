@@ -138,7 +138,6 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
         if task.is_foreign:
             report_as_foreign(kernel, task)
         elif task.state in task_fsm.SIZED and resources.of_pod(pod) != task.amounts:
-            task.resized = not task.node
             kernel.fire_task(task, task_fsm.RESIZED)
 
 

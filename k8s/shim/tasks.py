@@ -144,13 +144,15 @@ def _originates(task: Task) -> bool:
 
 def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
     """Return the ask for the pod as it is now."""
-    pod = task.pod
-    task.amounts = resources.of_pod(pod)
+    pod, amounts = task.pod, resources.of_pod(task.pod)
+    if task.amounts not in (None, amounts):
+        task.resized = True
+    task.amounts = amounts
     return messages.ask(
         pod,
         task.app.key,
         kernel.settings,
-        amounts=task.amounts,
+        amounts=amounts,
         originator=_originates(task),
         priority=priority_of(task),
         priority_class=_class_of(kernel, pod),

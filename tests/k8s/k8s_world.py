@@ -610,17 +610,21 @@ class World:
             if pod.spec.node_name and not pod.ended and pod.spec.node_name in self.nodes
         }
 
+    def free(self) -> dict[str, int]:
+        """The vcore that the live pods leave on each node of the cluster."""
+        free = {
+            each: amount("cpu", self.nodes[each].status.allocatable["cpu"]) for each in self.nodes
+        }
+        for uid, node in self.live_on_nodes().items():
+            free[node] -= vcore_of(self.pods[uid])
+        return free
+
     def check(self) -> None:
         """Once all is quiet: the allocations of the core are those of the cluster, no node is too full, no pod had two
         nodes."""
         assert self.core_state() == self.live_on_nodes()
-        used: Counter[str] = Counter()
-        for pod in self.pods.values():
-            if pod.spec.node_name and not pod.ended:
-                requests = pod.spec.containers[0].resources
-                used[pod.spec.node_name] += amount("cpu", requests.requests["cpu"])
-        for name, node in self.nodes.items():
-            assert used[name] <= amount("cpu", node.status.allocatable["cpu"]), name
+        for name, free in self.free().items():
+            assert free >= 0, name
         for uid, nodes in self.bound.items():
             assert len(nodes) == 1, uid
         assert not self.stopped
@@ -635,6 +639,10 @@ class World:
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
         return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
+
+
+def vcore_of(pod: objects.Pod) -> int:
+    return amount("cpu", pod.spec.containers[0].resources.requests["cpu"])
 
 
 _EFFECTS: dict[type, Callable[[World, Any], None]] = {

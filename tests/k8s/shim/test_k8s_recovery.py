@@ -8,14 +8,7 @@ from k8s_world import Killed, World, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s.conversion.keys import DEVICES
-from quadriga.k8s.objects import (
-    Metadata,
-    NamedReference,
-    Node,
-    NodeSpec,
-    NodeStatus,
-    ResourceRequirements,
-)
+from quadriga.k8s.objects import Metadata, NamedReference, Node, NodeSpec, NodeStatus
 from quadriga.k8s.shim.actions import Record
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 
@@ -159,7 +152,8 @@ def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> Non
     world.run(2)
     assert world.core_state() == {pod.uid: "n1"}
     assert "TaskRejected/Recovery" in world.reasons(pod.uid)
-    small = replace(pod.spec.containers[0], resources=ResourceRequirements({"cpu": "200m"}))
+    (full,) = pod.spec.containers
+    small = replace(full, resources=replace(full.resources, requests={"cpu": "200m"}))
     placed = world.pods[pod.uid]
     world.set_pod(replace(placed, spec=replace(placed.spec, containers=(small,))))
     world.run(1)
