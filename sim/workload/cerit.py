@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from quadriga.sim.workload.files import BadLines, Row, as_skipped, fingerprint, required, rows
+from quadriga.sim.workload.files import Row, fingerprint, read_jobs, required, rows
 from quadriga.sim.workload.model import (
     MEMORY,
     MIB,
@@ -22,7 +22,6 @@ from quadriga.sim.workload.model import (
     Resources,
     Skipped,
     Workload,
-    WorkloadError,
     horizon,
     in_order,
     queue_names,
@@ -72,25 +71,15 @@ def read_cerit(path: Path | str, *, bad_lines: int = 0) -> Workload:
     nodes = tuple(_node(row) for row in rows(required(folder, "nodes.csv"), _NODES))
     known = {node.name for node in nodes}
     names = queue_names(row.text("queue") for row in rows(required(folder, "queues.csv"), _QUEUES))
-    jobs: list[Job] = []
-    skipped: list[Skipped] = []
-    table = required(folder, "jobs.csv")
-    bad = BadLines(table, bad_lines)
-    for row in rows(table, _JOBS, bad):
-        try:
-            if (runtime_s := row.whole("runtime_s")) <= 0:
-                skipped.append(Skipped(row.text("job_id"), f"its runtime is {runtime_s} s"))
-            else:
-                jobs.append(_job(row, runtime_s, names, known))
-        except WorkloadError as error:
-            bad.add(error)
-    found = bad.finish(len(jobs) + len(skipped))
+    jobs, skipped, found = read_jobs(
+        folder, "jobs.csv", _JOBS, bad_lines, lambda row: _job(row, names, known)
+    )
     return Workload(
         name=folder.resolve().name,
         nodes=nodes,
         queues=tuple(QueueSpec(name, original=original) for original, name in names.items()),
         jobs=in_order(jobs),
-        skipped=(*skipped, *as_skipped(found)),
+        skipped=skipped,
         horizon_s=horizon(jobs),
         source=_source(nodes),
         bad_lines=found,
@@ -139,7 +128,9 @@ def _node(row: Row) -> NodeSpec:
     )
 
 
-def _job(row: Row, runtime_s: int, names: dict[str, str], nodes: set[str]) -> Job:
+def _job(row: Row, names: dict[str, str], nodes: set[str]) -> Job | Skipped:
+    if (runtime_s := row.whole("runtime_s")) <= 0:
+        return Skipped(row.text("job_id"), f"its runtime is {runtime_s} s")
     queue = row.text("queue")
     if queue not in names:
         raise row.error(f"the queue {queue} is not in queues.csv")

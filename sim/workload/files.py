@@ -8,10 +8,10 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from quadriga.sim.workload.model import BadLine, Skipped, WorkloadError
+from quadriga.sim.workload.model import BadLine, Job, Skipped, WorkloadError
 
 #: a longer line means that the file has another format
 MAX_LINE_BYTES = 65_536
@@ -235,6 +235,32 @@ class BadLines:
         )
         more = "; ..." if len(self._errors) > _QUOTED else ""
         return WorkloadError(self._path, 0, f"{reason}: {quoted}{more}")
+
+
+def read_jobs(
+    folder: Path,
+    name: str,
+    columns: tuple[str, ...],
+    bad_lines: int,
+    read: Callable[[Row], Job | Skipped],
+) -> tuple[list[Job], tuple[Skipped, ...], tuple[BadLine, ...]]:
+    """The jobs of the file `name`, in which every line is one; what is skipped; the bad lines among that."""
+    table = required(folder, name)
+    bad = BadLines(table, bad_lines)
+    jobs: list[Job] = []
+    skipped: list[Skipped] = []
+    for row in rows(table, columns, bad):
+        try:
+            found = read(row)
+        except WorkloadError as error:
+            bad.add(error)
+            continue
+        if isinstance(found, Job):
+            jobs.append(found)
+        else:
+            skipped.append(found)
+    skipped_lines = bad.finish(len(jobs) + len(skipped))
+    return jobs, (*skipped, *as_skipped(skipped_lines)), skipped_lines
 
 
 def as_skipped(bad_lines: tuple[BadLine, ...]) -> tuple[Skipped, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadriga.sim.workload.files import BadLines, Row, as_skipped, required, rows
+from quadriga.sim.workload.files import Row, read_jobs, required, rows
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     GPU,
@@ -21,7 +21,6 @@ from quadriga.sim.workload.model import (
     Resources,
     Skipped,
     Workload,
-    WorkloadError,
     horizon,
     in_order,
 )
@@ -59,27 +58,13 @@ def read_openb(path: Path | str, *, bad_lines: int = 0) -> Workload:
             raise row.error(f"more than {_MAX_NODES} nodes")
         amounts = _amounts(row, row.whole("gpu", 0) * MILLI)
         nodes[name] = NodeSpec(name, amounts, {"model": row.text("model")})
-    table = required(folder, "pods.csv")
-    bad = BadLines(table, bad_lines)
-    jobs: list[Job] = []
-    skipped: list[Skipped] = []
-    for row in rows(table, _PODS, bad):
-        try:
-            job = _job(row)
-        except WorkloadError as error:
-            bad.add(error)
-            continue
-        if isinstance(job, Job):
-            jobs.append(job)
-        else:
-            skipped.append(job)
-    found = bad.finish(len(jobs) + len(skipped))
+    jobs, skipped, found = read_jobs(folder, "pods.csv", _PODS, bad_lines, _job)
     return Workload(
         name=folder.resolve().name,
         nodes=tuple(nodes.values()),
         queues=(QueueSpec(_QUEUE),),
         jobs=in_order(jobs),
-        skipped=(*skipped, *as_skipped(found)),
+        skipped=skipped,
         horizon_s=horizon(jobs),
         source="files in the form of openb, alibaba/clusterdata (cluster-trace-gpu-v2023)",
         bad_lines=found,

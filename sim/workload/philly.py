@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadriga.sim.workload.files import BadLines, Row, as_skipped, fingerprint, required, rows
+from quadriga.sim.workload.files import Row, fingerprint, read_jobs, required, rows
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     GIB,
@@ -21,7 +21,6 @@ from quadriga.sim.workload.model import (
     QueueSpec,
     Skipped,
     Workload,
-    WorkloadError,
     horizon,
     in_order,
     queue_names,
@@ -59,21 +58,9 @@ def read_philly(path: Path | str, *, bad_lines: int = 0) -> Workload:
         if sum(nodes for nodes, _ in clusters.values()) > _MAX_NODES:
             raise row.error(f"more than {_MAX_NODES} nodes")
     names = queue_names(clusters)
-    jobs: list[Job] = []
-    skipped: list[Skipped] = []
-    table = required(folder, "jobs.csv")
-    bad = BadLines(table, bad_lines)
-    for row in rows(table, _JOBS, bad):
-        try:
-            job = _job(row, clusters, names)
-        except WorkloadError as error:
-            bad.add(error)
-            continue
-        if isinstance(job, Job):
-            jobs.append(job)
-        else:
-            skipped.append(job)
-    found = bad.finish(len(jobs) + len(skipped))
+    jobs, skipped, found = read_jobs(
+        folder, "jobs.csv", _JOBS, bad_lines, lambda row: _job(row, clusters, names)
+    )
     sizes = [gpus for count, gpus in clusters.values() for _ in range(count)]
     return Workload(
         name=folder.resolve().name,
@@ -83,7 +70,7 @@ def read_philly(path: Path | str, *, bad_lines: int = 0) -> Workload:
             for vc, (count, gpus) in clusters.items()
         ),
         jobs=in_order(jobs),
-        skipped=(*skipped, *as_skipped(found)),
+        skipped=skipped,
         horizon_s=horizon(jobs),
         source=_source(clusters),
         bad_lines=found,
