@@ -296,6 +296,7 @@ class KubernetesShim:
             stamp=lambda: whole_time(time.time_ns()),
             before_bind=conditions.settled,
             behind=Guarded(client.on("placeholders"), self._may_write),
+            members=Guarded(client.on("members"), self._may_write),
             bind_volumes=lambda pod, node: volumes.bind(self._cache.pod(pod.uid), node),
         )
         self._shim = self._new_shim(settings, volumes)

@@ -61,6 +61,8 @@ class Bind(_Action, frozen=True):
     node: str
     #: lets other pods go first (Q16)
     placeholder: bool = False
+    #: its gang has placeholders, so writes to placeholders are not held back for it
+    member: bool = False
     #: the units of shared devices that it has, which its annotation is to name (Q14)
     devices: str = ""
 

@@ -277,8 +277,9 @@ def report_as_foreign(kernel: Kernel, task: Task) -> None:
 
 
 def _bind_pod(kernel: Kernel, task: Task, effect: BindPod) -> None:
+    member = not task.is_placeholder and task.group in task.app.groups
     kernel.actions.append(
-        actions.Bind(ref_of(task.pod), task.node, task.is_placeholder, task.devices)
+        actions.Bind(ref_of(task.pod), task.node, task.is_placeholder, member, task.devices)
     )
 
 

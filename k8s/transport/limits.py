@@ -9,7 +9,7 @@ Writes to placeholders come after all of them, with every eighth turn while othe
 half of the concurrent requests, and fewer while they slow the others down: their number is halved when a write
 to a pod takes three times as long as the quickest recent one, and increased by one when it does not. If one at a
 time is too many, there are pauses between them. Where no pod was written to for a while, nobody is slowed down.
-See D296.
+Binds of pods whose gangs have placeholders do not count for this: they wait for these very writes. See D296.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from quadriga.base.pacing import TokenBucket
 from quadriga.base.times import SECOND
 from quadriga.k8s.tuning import TUNING
 
-#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods. ``placeholders``: writes
-#: to placeholders, of which one gang may have thousands.
-Lane = Literal["urgent", "pods", "other", "placeholders"]
+#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods; ``members``: binds of pods
+#: whose gangs have placeholders, in turn with these. ``placeholders``: writes to placeholders, of which one gang
+#: may have thousands.
+Lane = Literal["urgent", "pods", "members", "other", "placeholders"]
 
 #: what a pause is multiplied by when a write to a pod was not slow, and that which counts as none
 _SHORTER: Final = 7 / 8
@@ -60,9 +61,11 @@ class Limits:
         self._lanes: dict[Lane, deque[asyncio.Future[None]]] = {
             "urgent": self._urgent,
             "pods": self._pods,
+            "members": self._pods,
             "other": self._other,
             "placeholders": self._behind,
         }
+        self._queues = (self._urgent, self._pods, self._other, self._behind)
         #: numbers of requests of the lane ``placeholders``: under way, allowed now, and allowed at most
         self._under_way = 0
         self._allowed = self._half = max(1, inflight // 2)
@@ -81,7 +84,7 @@ class Limits:
     @property
     def waiting(self) -> int:
         """The number of requests that wait for their turn."""
-        return sum(map(len, self._lanes.values()))
+        return sum(map(len, self._queues))
 
     @property
     def pods_wait(self) -> bool:
@@ -183,7 +186,7 @@ class Limits:
 
     def _next_lane(self) -> deque[asyncio.Future[None]] | None:
         """Return the lane whose first request is next. Cancelled requests are dropped."""
-        for lane in self._lanes.values():
+        for lane in self._queues:
             while lane and lane[0].done():
                 lane.popleft()
         if self._urgent:

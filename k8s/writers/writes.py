@@ -64,7 +64,8 @@ class PodWrites:
 
     ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and returns why it cannot.
 
-    ``behind`` is the client for writes to placeholders, which come after those to other pods (Q16).
+    ``behind`` is the client for writes to placeholders, which come after those to other pods (Q16); ``members``
+    that for binds of pods whose gangs have placeholders.
 
     ``bind_timeout`` is in ns. ``clock`` returns ns; ``stamp`` returns the wall clock's time in RFC 3339.
     """
@@ -82,9 +83,11 @@ class PodWrites:
         before_bind: Callable[[PodRef], Awaitable[None] | None] | None = None,
         bind_volumes: Callable[[PodRef, str], Awaitable[str | None] | None] | None = None,
         behind: Requester | None = None,
+        members: Requester | None = None,
     ) -> None:
         self._client = client
         self._behind = behind or client
+        self._members = members or client
         self._ended = ended
         self._scheduler = scheduler
         self._bind_timeout = bind_timeout
@@ -218,13 +221,11 @@ class PodWrites:
         body: bytes | None = None,
         content_type: str = JSON,
         *,
-        behind: bool = False,
+        client: Requester | None = None,
     ) -> tuple[int, bytes]:
-        """Send a request. Status 0 stands for no response, with the reason as the body. With ``behind`` other
-        pods come first."""
-        client = self._behind if behind else self._client
+        """Send a request. Status 0 stands for no response, with the reason as the body."""
         try:
-            return await client.request(method, path, body, content_type)
+            return await (client or self._client).request(method, path, body, content_type)
         except NoAnswer as error:
             return 0, str(error).encode()
 
@@ -241,10 +242,11 @@ class PodWrites:
             if waits is not None:
                 await waits
         path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node, bind.devices)
+        client = self._behind if bind.placeholder else self._members if bind.member else None
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
-            status, reply = await self._try("POST", path, body, behind=_is_behind(bind))
+            status, reply = await self._try("POST", path, body, client=client)
             if 200 <= status < 300:
                 return BindEnded(pod.uid, "bound", node)
             reason = _reason(status, reply)
@@ -326,7 +328,7 @@ class PodWrites:
             return CreateEnded(create.application_id, create.group, name, outcome, reason)  # type: ignore[arg-type]
 
         while True:
-            status, reply = await self._try("POST", path, body, behind=True)
+            status, reply = await self._try("POST", path, body, client=self._behind)
             if 200 <= status < 300:
                 return ended("created")
             reason = _reason(status, reply)
@@ -356,8 +358,9 @@ class PodWrites:
                 pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(TUNING.disruption_waits_s)
             )
         path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
+        client = self._behind if _is_behind(delete) else None
         for wait in delete_waits():
-            status, reply = await self._try("DELETE", path, body, behind=_is_behind(delete))
+            status, reply = await self._try("DELETE", path, body, client=client)
             # 409: a pod with that name and another UID
             if 200 <= status < 300 or status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 self.counts["Delete.done"] += 1

@@ -10,7 +10,7 @@ from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
 from quadriga.k8s import objects
-from quadriga.k8s.shim.actions import Create
+from quadriga.k8s.shim.actions import Bind, Create
 from quadriga.k8s.shim.inputs import Changed, CreateEnded
 
 HARD = "gangSchedulingStyle=Hard"
@@ -47,6 +47,17 @@ def delete(world: World, members: list[str]) -> None:
 def end(world: World, members: list[str]) -> None:
     for uid in members:
         world.end_pod(uid)
+
+
+def test_q16_only_pods_without_placeholders_hold_back_writes_to_placeholders() -> None:
+    world = cluster("8")
+    world.start()
+    binds = world.answer(Bind, lambda bind: None)
+    run_of(world, 1)
+    world.add_pod("other", "other", cpu="1")
+    world.run(5)
+    found = {(each.pod.name[:3], each.placeholder, each.member) for each in binds}
+    assert found == {("tg-", True, False), ("run", False, True), ("oth", False, False)}
 
 
 @pytest.mark.parametrize("ends", [delete, end])
