@@ -403,7 +403,7 @@ def _choose(kernel: Kernel, partition: Partition) -> None:
 
 
 def _refuse(kernel: Kernel, app: Application) -> None:
-    """The gang may not be protected because too much was kept idle (Q10). It is counted once while it waits."""
+    """The gang may not be protected because too much was kept idle (Q10, D365). It is counted once while it waits."""
     budget = app.partition.gather_budget
     if not app.gang.refused and _is_candidate(app):
         app.gang.refused = True

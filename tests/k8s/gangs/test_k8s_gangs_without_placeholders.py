@@ -4,7 +4,7 @@ decision without placeholders (D356)."""
 from typing import Any
 
 import pytest
-from k8s_queues import QUEUES
+from k8s_queues import DEFAULT, QUEUES, queues
 from k8s_world import World, cluster, gang
 from msgspec.structs import replace
 
@@ -225,3 +225,31 @@ def test_a_look_at_a_large_gang_does_not_visit_every_member(kind: str) -> None:
     world.add_node("n2", cpu="400", pods=400)
     world.run(5)
     assert (running(world), made(world)) == (count, 0)
+
+
+@pytest.mark.parametrize("values", [MISSING, {}], ids=["whole", "by placeholders"])
+@pytest.mark.parametrize("option", ["overrun", "never"])
+def test_q9_a_pod_that_overran_on_a_node_of_a_planned_start_is_deleted(
+    option: str, values: dict[str, str]
+) -> None:
+    """``late`` was lent n2 until ``long`` ends, as it says that it runs for 512 s, and does not end (D355)."""
+
+    def told(seconds: int) -> dict[str, str]:
+        return {"quadriga/expected-runtime": f"{seconds}"}
+
+    own = f"{{gang.gather.after: 60s, gang.gather.preempt: {option}}}"
+    world = cluster("4", 2, values=values, queues=queues(DEFAULT, properties=own))
+    world.add_pod("long", "long", "4", duration=700, annotations=told(1000))
+    world.run(1)
+    members(world, 2, cpu="4", groups=[gang("w", 2, "4")], annotations=told(10))
+    world.run(61)
+    late = world.add_pod("late", "late", "3", annotations=told(512))
+    world.run(690 - 62)
+    assert (late.uid in world.bound, running(world), world.deletes) == (True, 2, [])
+    world.run(20)
+    preempted = [each.pod.name for each in world.deletes if each.preempted]
+    if option == "never":
+        assert (preempted, running(world)) == ([], 1)
+    else:
+        assert (preempted, len(world.phases("m-")), running(world)) == (["late"], 1, 2)
+    world.check()
