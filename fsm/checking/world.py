@@ -218,28 +218,33 @@ class Overflow(Exception):
     """More messages would be on their way than the network allows."""
 
 
-class Trial:
-    """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
+class Trial(World):
+    """A world in which a move is carried out, with answers for the free facts.
 
     ``rows``, with the numbers of the parts, are those that were taken. With ``twice``, guards and emitters
     are called again, to see whether they waver.
     """
 
+    _answer: Answer
+
     def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
-        self.system, self.node, self._answer, self._twice = system, node, answer, twice
-        self.world = World(system, node, answer)
+        super().__init__(system, node, answer)
+        self.budget, self._twice = list(node.budget), twice
         self.happenings: list[Happening] = []
         self.rows: list[tuple[int, Row | None]] = []
         self._calls: deque[tuple[str, Send]] = deque()
 
     def run(self, move: Move) -> Node:
-        """Carry out one of ``moves``. Raises ``Broken``, also when it has happened, and ``Overflow``."""
-        mail, network, budget = self.world.mail, self.system.network, list(self.node.budget)
+        """Carry out one of ``moves``, and return the world that it leads to.
+
+        Raises ``Broken``, also when it has happened, and ``Overflow``.
+        """
+        mail, network = self.mail, self.system.network
         if move.sender:
-            self._deliver(move, budget)
+            self._deliver(move)
         else:
+            self.budget[DELAY] -= bool(mail) and network.delay is not None
             self._from_outside(move)
-            budget[DELAY] -= bool(self.node.mail) and network.delay is not None
         for _ in range(MOST_CALLS):
             if not self._calls:
                 break
@@ -251,10 +256,10 @@ class Trial:
         if max(map(channels.count, channels), default=0) > network.in_flight:
             raise Overflow
         mail.sort(key=lambda message: message[:2])  # stable: the order in a channel is kept
-        return Node(tuple(self.world.lives), tuple(mail), tuple(budget))
+        return Node(tuple(self.lives), tuple(mail), tuple(self.budget))
 
-    def _deliver(self, move: Move, budget: list[int]) -> None:
-        mail = self.world.mail
+    def _deliver(self, move: Move) -> None:
+        mail, budget = self.mail, self.budget
         channel = [message for message in mail if message[:2] == (move.sender, move.part)]
         wanted = (move.trigger, move.info)
         message = next(m for m in channel if (text_of(m.trigger), m.info) == wanted)
@@ -273,7 +278,7 @@ class Trial:
     def _from_outside(self, move: Move) -> None:
         number = self.system.index[move.part]
         part, table = self.system.parts[number], self.system.lifecycles[number]
-        life = self.world.lives[number]
+        life = self.lives[number]
         trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
         if move.kind == "fire":
             info = Info({}, part.info, self._answer)
@@ -283,14 +288,14 @@ class Trial:
         info = Info(part.timeout_info, {}, self._answer)
         step = self._fire(number, trigger, info, part.name, f"time limit: {move.trigger}")
         if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
-            life = self.world.lives[number]
-            self.world.lives[number] = life._replace(over=(*life.over, over))
+            life = self.lives[number]
+            self.lives[number] = life._replace(over=(*life.over, over))
 
     def _arrive(self, sender: str, to: str, trigger: Any, info: Pairs, more: str = "") -> None:
         """A message or a call is there."""
         number, said = self.system.index[to], _said(trigger, info) + more
         part, table = self.system.parts[number], self.system.lifecycles[number]
-        state = self.world.lives[number].state
+        state = self.lives[number].state
         if table.allows(state, trigger):
             self._fire(number, trigger, Info(dict(info), {}, self._answer), sender, said)
         elif state in table.final or part.refuses:
@@ -303,12 +308,12 @@ class Trial:
 
     def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: str) -> Step:
         part, table = self.system.parts[number], self.system.lifecycles[number]
-        it = It(self.world, number)
+        it = It(self, number)
         source = it.state
         try:
             step = table.take(it, trigger, info)
             if self._twice:
-                again = table.take(It(self.world, number), trigger, info)
+                again = table.take(It(self, number), trigger, info)
                 if (again.row, again.effects) != (step.row, step.effects):
                     raise AssertionError(f"two results: {step.effects}, then {again.effects}")
         except Exception as error:
@@ -318,12 +323,12 @@ class Trial:
         arrow = f"{text_of(source)} → {text_of(step.target)}"
         self._tell(sender, part.name, said, arrow if step.entered else f"stays {text_of(source)}")
         if step.entered:
-            life = self.world.lives[number]
+            life = self.lives[number]
             left, _ = table.crossed(step.edge)
             around = table.around(step.target)
             over = tuple(each for each in life.over if each in around and each not in left)
             history = tuple(sorted(it.history.items()))
-            self.world.lives[number] = life._replace(state=step.target, history=history, over=over)
+            self.lives[number] = life._replace(state=step.target, history=history, over=over)
         for kind, cause in ((trigger, info), *((type(effect), effect) for effect in step.effects)):
             if kind in part.on:
                 self._react(number, part.on[kind], cause)
@@ -331,20 +336,20 @@ class Trial:
 
     def _react(self, number: int, reaction: Any, cause: Any) -> None:
         name = self.system.parts[number].name
-        done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
+        done = reaction(It(self, number), cause) if callable(reaction) else reaction
         for action in done if isinstance(done, Iterable) else (done,):
             if isinstance(action, Put):
                 for fact, value in action.facts.items():
                     if fact not in self.system.kept[number]:
                         raise DefinitionError(f"part {name}: put() of {fact!r}, no first value")
-                    self.world.put(number, fact, value)
+                    self.put(number, fact, value)
             elif isinstance(action, Send):
                 self.system.check_receiver(action.to, action.trigger)
                 if action.at_once:
                     self._calls.append((name, action))
                 else:
                     message = Message(name, action.to, action.trigger, action.info)
-                    self.world.mail.append(message)
+                    self.mail.append(message)
             else:
                 raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
 
