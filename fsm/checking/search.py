@@ -96,16 +96,10 @@ def search(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) ->
             violation = Violation("possible", next(iter(run.possible)))
         else:
             violation = run.stuck()
-    untaken = tuple(
-        (part.name, row)
-        for number, part in enumerate(system.parts)
-        for row in system.lifecycles[number].rows
-        if (number, row) not in run.rows
-    )
-    way = run.way(len(run.nodes) - 1)
-    return Report(
-        *(len(run.nodes), run.edges, len(way), complete, run.overflows, untaken, violation)
-    )
+    all_rows = [(role.name, row) for role in system.roles.values() for row in role.table.rows]
+    untaken = tuple(each for each in all_rows if each not in run.rows)
+    depth = len(run.way(len(run.nodes) - 1))
+    return Report(len(run.nodes), run.edges, depth, complete, run.overflows, untaken, violation)
 
 
 class Search:
@@ -119,7 +113,7 @@ class Search:
         self.came: list[tuple[int, Move] | None] = []
         #: from which worlds a move that helps leads here
         self.helped: list[list[int]] = []
-        self.rows: set[tuple[int, Row | None]] = set()
+        self.rows: set[tuple[str, Row | None]] = set()
         self.possible = dict(system.possible)
         self.expanded = self.edges = self.overflows = 0
 
@@ -230,9 +224,10 @@ def replay(system: System, *way: Move) -> tuple[Happening, ...]:
     Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
     reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
     """
-    end = beginning(system)
+    end, told = beginning(system), ()
     for length in range(len(way) + 1):
-        found, told = follow(system, beginning(system), way[:length])
+        found, more = follow(system, end, way[max(0, length - 1) : length])
+        told += more
         if isinstance(found, Broken):
             raise Violation(found.kind, str(found), way[:length], told)
         if not isinstance(found, Node):

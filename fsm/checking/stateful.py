@@ -69,8 +69,8 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
 
         @rule(data=st.data())
         def refuse(self, data: Any) -> None:
-            it = World(system, self.node)[data.draw(st.sampled_from([*system.index]), label="part")]
-            table, state = system.lifecycles[system.index[it.key]], it.state
+            it = World(system, self.node)[data.draw(st.sampled_from([*system.roles]), label="part")]
+            table, state = system.roles[it.key].table, it.state
             illegal = [t for t in table.triggers() if not table.allows(state, t)]
             if not illegal:
                 return

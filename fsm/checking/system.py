@@ -120,6 +120,39 @@ class Network:
     in_flight: int = 2
 
 
+class Role:
+    """A part as a search needs it. ``number``: the place of its life in a world."""
+
+    def __init__(self, number: int, part: Part) -> None:
+        self.number, self.part, self.name = number, part, part.name
+        #: a copy, so that the search does not count as coverage and nothing observes it
+        self.table = part.lifecycle.copy()
+        self.triggers = frozenset(self.table.triggers())
+        self.facts = {**declared_facts(part.lifecycle), **part.facts}
+        kept = [n for n, v in part.facts.items() if isinstance(v, Once) or not _is_free(v)]
+        #: the facts that a world contains, with their places; others are free, or follow
+        self.kept = {name: place for place, name in enumerate(kept)}
+        #: the triggers from outside by state, with their conditions
+        self.may = {state: self._outside(part.may, state) for state in self.table.states}
+        self.will = {state: self._outside(part.will, state) for state in self.table.states}
+
+    def _outside(self, named: Outside, state: Any) -> dict[Any, Rule | None]:
+        conditions = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
+        legal = dict.fromkeys(self.table.triggers(state))
+        found: dict[Any, Rule | None] = {t: each for t, each in conditions.items() if t in legal}
+        if "*" in conditions:
+            around = [self.table.composites[each].lasts for each in self.table.around(state)]
+            limits = (self.table.lasts.get(state), *around)
+            ends = [limit.ends for limit in limits if isinstance(limit, Unbounded)]
+            found |= {t: None for t in legal if named is self.part.may or t in ends}
+        return found
+
+
+def _is_free(value: Any) -> bool:
+    """Whether a fact is not kept: it has several values, or follows from others."""
+    return isinstance(value, tuple) or callable(value)
+
+
 class System:
     """A composition of lifecycles with its rules.
 
@@ -137,62 +170,25 @@ class System:
         possible: Rules | None = None,
         eventually: Rules | None = None,
     ) -> None:
-        self.parts = parts
         self.network = network or Network()
         self.always, self.possible = dict(always or {}), dict(possible or {})
         self.eventually = dict(_all_end(parts) if eventually is None else eventually)
-        self.index = {part.name: number for number, part in enumerate(parts)}
-        if len(self.index) < len(parts):
+        self.roles = {part.name: Role(number, part) for number, part in enumerate(parts)}
+        if len(self.roles) < len(parts):
             raise DefinitionError("two parts of a composition have the same name")
-        #: copies, so that the search does not count as coverage and nothing observes it
-        self.lifecycles = tuple(part.lifecycle.copy() for part in parts)
-        self.triggers = tuple(frozenset(part.lifecycle.triggers()) for part in parts)
-        self.facts = tuple({**declared_facts(part.lifecycle), **part.facts} for part in parts)
-        #: the facts that a world contains, with their places; others are free, or follow
-        self.kept = tuple(_kept(part) for part in parts)
-        self.may = tuple(_outside(part, part.may, is_may=True) for part in parts)
-        self.will = tuple(_outside(part, part.will, is_may=False) for part in parts)
         for part in parts:
-            for key in part.on:
-                if not isinstance(key, type):
+            for key in (*part.may, *part.will, *part.on):
+                if key != "*" and not isinstance(key, type):
                     self.check_receiver(part.name, key)
 
     def check_receiver(self, name: str, trigger: Any) -> None:
         """Raise ``DefinitionError`` if there is no such part, or if it does not know the trigger."""
-        if name not in self.index:
-            raise DefinitionError(f"no part has the name {name!r}{did_you_mean(name, self.index)}")
-        known = self.triggers[self.index[name]]
+        if name not in self.roles:
+            raise DefinitionError(f"no part has the name {name!r}{did_you_mean(name, self.roles)}")
+        known = self.roles[name].triggers
         if trigger not in known:
             near = did_you_mean(trigger, sorted(known, key=text_of))
             raise DefinitionError(f"part {name}: unknown trigger {text_of(trigger)!r}{near}")
-
-
-def _kept(part: Part) -> dict[str, int]:
-    kept = [
-        name
-        for name, value in part.facts.items()
-        if isinstance(value, Once) or not (isinstance(value, tuple) or callable(value))
-    ]
-    return {name: place for place, name in enumerate(kept)}
-
-
-def _outside(part: Part, named: Outside, *, is_may: bool) -> dict[Any, dict[Any, Rule | None]]:
-    """The triggers from outside by state, with their conditions."""
-    table = part.lifecycle
-    conditions = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
-    for trigger in conditions:
-        if trigger != "*" and trigger not in table.triggers():
-            raise DefinitionError(f"part {part.name}: unknown trigger {text_of(trigger)!r}")
-    found: dict[Any, dict[Any, Rule | None]] = {}
-    for state in table.states:
-        legal = table.triggers(state)
-        here = found[state] = {t: rule for t, rule in conditions.items() if t in legal}
-        if "*" in conditions:
-            around = [table.composites[each].lasts for each in table.around(state)]
-            limits = (table.lasts.get(state), *around)
-            ends = [limit.ends for limit in limits if isinstance(limit, Unbounded)]
-            here.update(dict.fromkeys(t for t in legal if is_may or t in ends))
-    return found
 
 
 def _all_end(parts: tuple[Part, ...]) -> Rules:
