@@ -224,7 +224,8 @@ def replay(system: System, *way: Move) -> tuple[Happening, ...]:
     Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
     reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
     """
-    end, told = beginning(system), ()
+    end = beginning(system)
+    told: tuple[Happening, ...] = ()
     for length in range(len(way) + 1):
         found, more = follow(system, end, way[max(0, length - 1) : length])
         told += more
