@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.checking.system import Part, Rule, System
-from quadriga.fsm.checking.violation import Violation
 from quadriga.fsm.checking.world import (
     Broken,
     Happening,
@@ -15,6 +14,7 @@ from quadriga.fsm.checking.world import (
     Node,
     Overflow,
     Trial,
+    Violation,
     World,
     beginning,
     moves,
@@ -191,7 +191,8 @@ class Search:
 
     def _violation(self, kind: str, rule: str, there: int, last: Move | None = None) -> Violation:
         way = (*self.way(there), *((last,) if last else ()))
-        return Violation(kind, rule, way, follow(self.system, self._start, way)[1])
+        *_, (_, told) = follow(self.system, self._start, way)
+        return Violation(kind, rule, way, told)
 
 
 def broken(system: System, world: World) -> str | None:
@@ -201,21 +202,22 @@ def broken(system: System, world: World) -> str | None:
 
 def follow(
     system: System, found: Node, way: Iterable[Move]
-) -> tuple[Node | Broken | Overflow | None, tuple[Happening, ...]]:
-    """Where moves lead with the facts that they have seen; ``None`` if one of them is not possible."""
-    happenings: list[Happening] = []
+) -> Iterator[tuple[Node | Broken | Overflow, tuple[Happening, ...]]]:
+    """Where moves lead with the facts that they have seen, from a world on, as far as they are possible, and all that
+    has happened until then."""
+    told: tuple[Happening, ...] = ()
+    yield found, told
     for move in way:
-        seen = dict(move.seen)
         if all(each != move._replace(seen=()) for each, _ in moves(system, found)):
-            return None, tuple(happenings)
-        answer = lambda name, values, seen=seen: seen.get(name, values[0])  # noqa: E731
-        trial = Trial(system, found, answer)
-        try:
-            found = trial.run(move)
-        except (Broken, Overflow) as error:
-            return error, (*happenings, *trial.happenings)
-        happenings += trial.happenings
-    return found, tuple(happenings)
+            return
+        seen = dict(move.seen)
+        trial = Trial(system, found, lambda name, values, seen=seen: seen.get(name, values[0]))  # type: ignore[misc]
+        result = trial.result(move)
+        told += tuple(trial.happenings)
+        yield result, told
+        if not isinstance(result, Node):
+            return
+        found = result
 
 
 def replay(system: System, *way: Move) -> tuple[Happening, ...]:
@@ -224,20 +226,15 @@ def replay(system: System, *way: Move) -> tuple[Happening, ...]:
     Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
     reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
     """
-    end = beginning(system)
-    told: tuple[Happening, ...] = ()
-    for length in range(len(way) + 1):
-        found, more = follow(system, end, way[max(0, length - 1) : length])
-        told += more
+    for length, (found, told) in enumerate(follow(system, beginning(system), way)):
         if isinstance(found, Broken):
             raise Violation(found.kind, str(found), way[:length], told)
-        if not isinstance(found, Node):
-            return told
-        end = found
-        if rule := broken(system, World(system, end)):
+        if isinstance(found, Node) and (rule := broken(system, World(system, found))):
             raise Violation("always", rule, way[:length], told)
+    if length < len(way) or not isinstance(found, Node):
+        return told
     for name, goal in system.eventually.items():
-        run = Search(system, end, helping=True)
+        run = Search(system, found, helping=True)
         if run.go(MAX_STATES) or not run.reaching(goal)[0]:
             raise Violation("eventually", name, way, told)
     return told

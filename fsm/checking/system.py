@@ -71,16 +71,11 @@ Outside = Collection[Any] | Mapping[Any, Rule | None]
 class Part:
     """One entity of a composition.
 
-    ``facts`` are the attributes that its guards and emitters read, each
-
-    - a tuple: the fact is free, any of these values whenever it is read;
-    - ``Once(...)``: one of these values, for ever;
-    - a function of the ``World``: it follows from other parts;
-    - anything else: the first value, which ``put`` changes.
-
-    Facts whose type is ``bool``, a ``Literal`` or an ``Enum`` are free if they are not given. ``info``
-    has the values of the information that comes with triggers from outside, by name, which are free
-    too; ``timeout_info`` is what comes with the triggers of time limits.
+    ``facts`` are the attributes that its guards and emitters read. A tuple has the values of a *free* fact, any of
+    them whenever it is read; ``Once(...)`` those of which it keeps one; a function of the ``World`` follows from
+    other parts; anything else is the first value, which ``put`` changes. Facts whose type is ``bool``, a ``Literal``
+    or an ``Enum`` are free if they are not given. So is ``info``: the values of what comes with triggers from
+    outside, by name. ``timeout_info`` comes with the triggers of time limits.
 
     ``may`` are the triggers that can come from outside, whenever they are legal, and ``will`` those that
     come at last if nothing else happens. ``"*"`` is every trigger in ``may``, and in ``will`` the one that

@@ -1,11 +1,13 @@
 """Worlds: the states of all parts, their facts, the messages on their way; and moves, which lead on.
 
 A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it. A ``Trial``
-carries out a move: a trigger is fired, reactions follow, until nothing is left to do.
+carries out a move: a trigger is fired, reactions follow, until nothing is left to do. A ``Violation`` is the way to
+a broken rule.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -227,11 +229,14 @@ class Trial(World):
         self.rows: list[tuple[str, Row | None]] = []
         self._calls: deque[tuple[str, Send]] = deque()
 
-    def run(self, move: Move) -> Node:
-        """Carry out one of ``moves``, and return the world that it leads to.
+    def result(self, move: Move) -> Node | Broken | Overflow:
+        """Carry out one of ``moves``, and return the world that it leads to, or an error."""
+        try:
+            return self._run(move)
+        except (Broken, Overflow) as error:
+            return error
 
-        Raises ``Broken``, also when it has happened, and ``Overflow``.
-        """
+    def _run(self, move: Move) -> Node:
         mail, network = self.mail, self.system.network
         if move.sender:
             self._deliver(move)
@@ -357,10 +362,81 @@ def outcomes(
     answers: Answers | None = Answers()
     while answers is not None:
         trial = Trial(system, node, answers)
-        found: Node | Broken | Overflow
-        try:
-            found = trial.run(move)
-        except (Broken, Overflow) as error:
-            found = error
+        found = trial.result(move)
         yield move._replace(seen=tuple(answers.known.items())), trial, found
         answers = answers.following()
+
+
+# -- broken rules ----------------------------------------------------------------------------------
+
+
+KINDS = {
+    "always": "does not hold any more",
+    "possible": "is not possible",
+    "eventually": "is not reached any more",
+    "refused": "a message is illegal",
+    "raised": "a step fails",
+}
+
+
+class Violation(AssertionError):
+    """A rule that does not hold: ``kind`` (``always``, ``possible``, ``eventually``; ``refused`` and ``raised``
+    without a rule), ``rule``, and the shortest way to it: ``moves`` and ``happenings``."""
+
+    def __init__(
+        self,
+        kind: str,
+        rule: str,
+        moves: tuple[Move, ...] = (),
+        happenings: tuple[Happening, ...] = (),
+    ) -> None:
+        self.kind, self.rule, self.moves, self.happenings = kind, rule, moves, happenings
+        super().__init__(kind, rule, moves, happenings)
+
+    def __str__(self) -> str:
+        after = "" if self.kind == "possible" else f" after {len(self.moves)} moves"
+        lines = [f"{KINDS[self.kind]}{after}: {self.rule}"]
+        lines += [f"  {number}. {each}" for number, each in enumerate(self.happenings, 1)]
+        return "\n".join(lines)
+
+    def as_mermaid(self) -> str:
+        """The way as a sequence diagram of Mermaid. Lost messages end in a cross."""
+        names = dict.fromkeys(n for h in self.happenings for n in (h.sender, h.receiver))
+        ids = {name: f"p{number}" for number, name in enumerate(names)}
+        lines = ["sequenceDiagram"]
+        lines += [f"    participant {ids[name]} as {_escape(name)}" for name in names]
+        for each in self.happenings:
+            arrow = "-x" if each.kind == "lost" else "->>"
+            there = ids[each.receiver]
+            lines.append(f"    {ids[each.sender]}{arrow}{there}: {_escape(each.label)}")
+            lines.append(f"    Note right of {there}: {_escape(each.note)}")
+        if names:
+            first, last = ids[next(iter(names))], list(ids.values())[-1]
+            over = first if first == last else f"{first},{last}"
+            lines.append(f"    Note over {over}: {_escape(f'{KINDS[self.kind]}: {self.rule}')}")
+        return "\n".join(lines) + "\n"
+
+    def as_test(self, system: str) -> str:
+        """The way as a test for pytest, which fails as long as the rule is broken in this way.
+
+        ``system`` is ``module:NAME`` of the ``System``; values of facts appear in it as their ``repr``.
+        """
+        module, _, name = system.partition(":")
+        title = re.sub(r"\W+", "_", self.rule.lower()).strip("_")[:70]
+        use, body = (
+            "Move, replay",
+            ["replay(", f"    {name},", *(f"    {move!r}," for move in self.moves), ")"],
+        )
+        if self.kind == "possible":
+            use, body = "check", [f"check({name})"]
+        return (
+            f"from quadriga.fsm.checking import {use}\nfrom {module} import {name}\n\n\n"
+            f'def test_{title}() -> None:\n    """{KINDS[self.kind].capitalize()}."""\n    '
+            + "\n    ".join(body)
+            + "\n"
+        )
+
+
+def _escape(text: str) -> str:
+    """Mermaid ends a text at a semicolon and reads ``#`` as the start of an entity."""
+    return re.sub("[#;]", lambda found: f"#{ord(found[0])};", " ".join(text.split()))
