@@ -118,7 +118,7 @@ def _add_webhook(group: _ActionsContainer, option: str, what: str) -> None:
 def _add_where(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("addresses")
     serve.add_port(group, "--http", serve.HTTP_PORT, "port of REST, metrics and pages")
-    about = "port of /healthz, /readyz and /metrics only"
+    about = "port of /livez, /readyz and /metrics only"
     serve.add_port(group, "--health", HEALTH_PORT, about)
     serve.add_ui(group)
     serve.add_ports_file(group)

@@ -28,7 +28,7 @@ settings.register_profile("dev", max_examples=50, deadline=None)
 # The same examples every time: a red build is red again on the next machine.
 settings.register_profile(
     "ci",
-    max_examples=200,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     print_blob=True,

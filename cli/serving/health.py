@@ -1,4 +1,6 @@
-"""The port for probes and Prometheus: ``/healthz``, ``/readyz`` and ``/metrics``, and nothing else (K16).
+"""The port for probes and Prometheus: ``/livez``, ``/readyz`` and ``/metrics``, and nothing else (K16).
+
+``/healthz`` is ``/livez`` by its older name.
 
 It tells no names of the cluster except in metrics, and changes nothing, so that it may listen beyond
 loopback while pages and REST do not.
@@ -37,6 +39,7 @@ class HealthServer:
         self._connections = OpenConnections("health port", *connections, share=10)
         self._listening: asyncio.Server | None = None
         app = web.Application()
+        app.router.add_get("/livez", _answering(alive))
         app.router.add_get("/healthz", _answering(alive))
         app.router.add_get("/readyz", _answering(ready, standby))
         app.router.add_get("/metrics", self._scrape)

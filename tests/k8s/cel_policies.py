@@ -41,6 +41,20 @@ def evaluate(expression: str, variables: Mapping[str, Any]) -> Any:
     return _program(expression).evaluate(dict(variables))
 
 
+class _Variables(celtypes.MapType):  # type: ignore[misc]
+    """Evaluates each variable when an expression reads it first, as the API server does."""
+
+    def __init__(self, declared: Iterable[Mapping[str, str]], context: dict[str, Any]) -> None:
+        super().__init__()
+        self._expressions = {each["name"]: each["expression"] for each in declared}
+        self._context = context
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            self[celtypes.StringType(name)] = evaluate(self._expressions[name], self._context)
+        return super().__getitem__(name)
+
+
 @dataclass
 class Outcome:
     object: dict[str, Any]
@@ -107,9 +121,7 @@ def _apply(
     if not all(evaluate(each["expression"], context) for each in conditions):
         return
     context["namespaceObject"] = namespace
-    variables = context["variables"] = celtypes.MapType()
-    for each in spec["variables"]:
-        variables[celtypes.StringType(each["name"])] = evaluate(each["expression"], context)
+    context["variables"] = _Variables(spec["variables"], context)
     for each in spec.get("mutations", []):
         for operation in evaluate(each["jsonPatch"]["expression"], context):
             _patch(outcome.object, operation)

@@ -46,7 +46,8 @@ def test_k16_whether_a_process_is_alive_and_ready() -> None:
     leader = "other-1 leads, this process stands by"
     assert fetched("/healthz", "/readyz", standby=leader) == [OK, (200, f"{leader}\n")]
     stands_still = "no turn for 12 s"
-    assert fetched("/healthz", alive=stands_still) == [(503, f"{stands_still}\n")]
+    stopped = (503, f"{stands_still}\n")
+    assert fetched("/livez", "/healthz", alive=stands_still) == [stopped, stopped]
 
 
 def test_there_is_nothing_else_on_the_port_and_nothing_can_be_changed() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -183,11 +182,10 @@ def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(visit: Visit, sti
         assert page.locator("h1").count() == 1
         assert page.evaluate(UNNAMED) == 0, address
         assert page.locator("main img, main script, main b[onmouseover]").count() == 0
-        for size, scheme in product((WIDE, NARROW), ("light", "dark")):
+        for width, size, scheme in (("wide", WIDE, "light"), ("narrow", NARROW, "dark")):
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme)
             assert page.evaluate(WIDER) <= 0, address
-            width = "wide" if size is WIDE else "narrow"
             shot(page, f"{address.partition('?')[0] or 'cluster'} {scheme} {width}")
     page = visit.go(f"{still}application?id={quote(NASTY)}")
     assert page.inner_text("h1").startswith(NASTY)
