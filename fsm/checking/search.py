@@ -35,19 +35,17 @@ class Unfinished(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a search.
-
-    ``states`` worlds were found, and ``moves`` led from one to another; the farthest is ``depth`` moves
-    away. ``complete`` is false if there are more than the bound. ``overflows`` moves were left out
-    because more messages would have been on their way than the network allows. ``untaken`` are the
-    rows, with their parts, that nothing has taken. ``violation`` is the first broken rule.
-    """
+    """The result of a search."""
 
     states: int
     moves: int
+    #: how many moves the farthest state is away
     depth: int
+    #: false if there are more states than the bound
     complete: bool
+    #: moves left out because more messages would have been on their way than the network allows
     overflows: int
+    #: rows, with their parts, that nothing has taken
     untaken: tuple[tuple[str, Row], ...]
     violation: Violation | None
 
@@ -70,8 +68,7 @@ def alone(lifecycle: Lifecycle[Any, Any, Any], will: Iterable[Any] = (), **optio
 
 
 def check(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) -> Report:
-    """``search``, which raises the ``Violation`` that it finds, and ``Unfinished`` if there are more
-    than ``max_states`` worlds."""
+    """``search``, which raises the ``Violation`` that it finds, and ``Unfinished`` if the bound is too low."""
     report = search(subject, max_states=max_states, **options)
     if report.violation:
         raise report.violation

@@ -103,9 +103,8 @@ class Part:
 class Network:
     """How many messages of a run are lost, repeated, and overtaken by another in the same channel.
 
-    A channel has one sender and one receiver, and at most ``in_flight`` messages; runs with more are
-    not looked at. While messages are on their way, triggers of time limits and from outside come ``delay``
-    times; ``None``: any number of times.
+    A channel has one sender and one receiver. Runs with more than ``in_flight`` messages in one are not looked at.
+    While messages are on their way, triggers of time limits and from outside come at most ``delay`` times.
     """
 
     lose: int = 0
