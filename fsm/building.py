@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 from weakref import WeakSet
 
@@ -149,31 +150,21 @@ class Machines:
         """A machine has been built."""
         self._machines.add(machine)
         if self.observers:
-            self._open(machine)
+            self._update(machine)
 
     def update(self) -> None:
         """Observers have come or gone."""
         for machine in list(self._machines):
-            if self.observers:
-                self._open(machine)
-            else:
-                self._close(machine)
+            self._update(machine)
 
-    def _open(self, machine: Any) -> None:
-        for transition in _transitions(machine):
-            if "execute" not in transition.__dict__:
-                transition.execute = _Executing(transition, self)
-
-    def _close(self, machine: Any) -> None:
-        for transition in _transitions(machine):
-            if isinstance(transition.__dict__.get("execute"), _Executing):
-                del transition.execute
-
-
-def _transitions(machine: Any) -> Iterator[Any]:
-    for event in machine.events.values():
-        for transitions in event.transitions.values():
-            yield from (each for each in transitions if "emitting" in each.__dict__)
+    def _update(self, machine: Any) -> None:
+        for event in machine.events.values():
+            for transition in chain.from_iterable(event.transitions.values()):
+                own = transition.__dict__
+                if self.observers and "emitting" in own and "execute" not in own:
+                    transition.execute = _Executing(transition, self)
+                elif not self.observers and isinstance(own.get("execute"), _Executing):
+                    del transition.execute
 
 
 class _Executing:

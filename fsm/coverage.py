@@ -10,7 +10,7 @@ also notices whether anything reads the effects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quadriga.fsm.errors import text_of
@@ -244,10 +244,7 @@ class Coverage:
 
     def counts(self) -> Counts:
         """All counts, for ``merge`` in another process."""
-        return {
-            name: [{field: getattr(each, field) for field in _FIELDS} for each in records]
-            for name, records in self._records.items()
-        }
+        return {name: list(map(asdict, records)) for name, records in self._records.items()}
 
     def merge(self, counts: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Add the counts of another process, also of lifecycles that are not known here."""
@@ -263,9 +260,6 @@ class Coverage:
                     tally = record.effects.setdefault(effect, [0, 0])
                     tally[0] += returned
                     tally[1] += read
-
-
-_FIELDS = tuple(_Record.__slots__)
 
 
 def _follow(step: Step, record: _Record) -> None:

@@ -9,8 +9,7 @@
 from quadriga.fsm.checking.search import Report, Unfinished, alone, check, replay, search
 from quadriga.fsm.checking.stateful import stateful
 from quadriga.fsm.checking.system import Network, Once, Part, System, call, put, send
-from quadriga.fsm.checking.violation import Violation
-from quadriga.fsm.checking.world import Happening, Message, Move, World
+from quadriga.fsm.checking.world import Happening, Message, Move, Violation, World
 
 __all__ = [
     "Happening",

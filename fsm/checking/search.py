@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.checking.system import Part, Rule, System
-from quadriga.fsm.checking.violation import Violation
 from quadriga.fsm.checking.world import (
     Broken,
     Happening,
@@ -15,6 +14,7 @@ from quadriga.fsm.checking.world import (
     Node,
     Overflow,
     Trial,
+    Violation,
     World,
     beginning,
     moves,
@@ -35,19 +35,17 @@ class Unfinished(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a search.
-
-    ``states`` worlds were found, and ``moves`` led from one to another; the farthest is ``depth`` moves
-    away. ``complete`` is false if there are more than the bound. ``overflows`` moves were left out
-    because more messages would have been on their way than the network allows. ``untaken`` are the
-    rows, with their parts, that nothing has taken. ``violation`` is the first broken rule.
-    """
+    """The result of a search."""
 
     states: int
     moves: int
+    #: how many moves the farthest state is away
     depth: int
+    #: false if there are more states than the bound
     complete: bool
+    #: moves left out because more messages would have been on their way than the network allows
     overflows: int
+    #: rows, with their parts, that nothing has taken
     untaken: tuple[tuple[str, Row], ...]
     violation: Violation | None
 
@@ -70,8 +68,7 @@ def alone(lifecycle: Lifecycle[Any, Any, Any], will: Iterable[Any] = (), **optio
 
 
 def check(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) -> Report:
-    """``search``, which raises the ``Violation`` that it finds, and ``Unfinished`` if there are more
-    than ``max_states`` worlds."""
+    """``search``, which raises the ``Violation`` that it finds, and ``Unfinished`` if the bound is too low."""
     report = search(subject, max_states=max_states, **options)
     if report.violation:
         raise report.violation
@@ -96,16 +93,10 @@ def search(subject: Subject, *, max_states: int = MAX_STATES, **options: Any) ->
             violation = Violation("possible", next(iter(run.possible)))
         else:
             violation = run.stuck()
-    untaken = tuple(
-        (part.name, row)
-        for number, part in enumerate(system.parts)
-        for row in system.lifecycles[number].rows
-        if (number, row) not in run.rows
-    )
-    way = run.way(len(run.nodes) - 1)
-    return Report(
-        *(len(run.nodes), run.edges, len(way), complete, run.overflows, untaken, violation)
-    )
+    all_rows = [(role.name, row) for role in system.roles.values() for row in role.table.rows]
+    untaken = tuple(each for each in all_rows if each not in run.rows)
+    depth = len(run.way(len(run.nodes) - 1))
+    return Report(len(run.nodes), run.edges, depth, complete, run.overflows, untaken, violation)
 
 
 class Search:
@@ -119,7 +110,7 @@ class Search:
         self.came: list[tuple[int, Move] | None] = []
         #: from which worlds a move that helps leads here
         self.helped: list[list[int]] = []
-        self.rows: set[tuple[int, Row | None]] = set()
+        self.rows: set[tuple[str, Row | None]] = set()
         self.possible = dict(system.possible)
         self.expanded = self.edges = self.overflows = 0
 
@@ -197,7 +188,8 @@ class Search:
 
     def _violation(self, kind: str, rule: str, there: int, last: Move | None = None) -> Violation:
         way = (*self.way(there), *((last,) if last else ()))
-        return Violation(kind, rule, way, follow(self.system, self._start, way)[1])
+        *_, (_, told) = follow(self.system, self._start, way)
+        return Violation(kind, rule, way, told)
 
 
 def broken(system: System, world: World) -> str | None:
@@ -207,21 +199,22 @@ def broken(system: System, world: World) -> str | None:
 
 def follow(
     system: System, found: Node, way: Iterable[Move]
-) -> tuple[Node | Broken | Overflow | None, tuple[Happening, ...]]:
-    """Where moves lead with the facts that they have seen; ``None`` if one of them is not possible."""
-    happenings: list[Happening] = []
+) -> Iterator[tuple[Node | Broken | Overflow, tuple[Happening, ...]]]:
+    """Where moves lead with the facts that they have seen, from a world on, as far as they are possible, and all that
+    has happened until then."""
+    told: tuple[Happening, ...] = ()
+    yield found, told
     for move in way:
-        seen = dict(move.seen)
         if all(each != move._replace(seen=()) for each, _ in moves(system, found)):
-            return None, tuple(happenings)
-        answer = lambda name, values, seen=seen: seen.get(name, values[0])  # noqa: E731
-        trial = Trial(system, found, answer)
-        try:
-            found = trial.run(move)
-        except (Broken, Overflow) as error:
-            return error, (*happenings, *trial.happenings)
-        happenings += trial.happenings
-    return found, tuple(happenings)
+            return
+        seen = dict(move.seen)
+        trial = Trial(system, found, lambda name, values, seen=seen: seen.get(name, values[0]))  # type: ignore[misc]
+        result = trial.result(move)
+        told += tuple(trial.happenings)
+        yield result, told
+        if not isinstance(result, Node):
+            return
+        found = result
 
 
 def replay(system: System, *way: Move) -> tuple[Happening, ...]:
@@ -230,18 +223,15 @@ def replay(system: System, *way: Move) -> tuple[Happening, ...]:
     Raises the ``Violation`` if a rule of ``always`` is broken on the way, or one of ``eventually`` is not
     reached from the end. This is how a counterexample becomes a test (``Violation.as_test``).
     """
-    end = beginning(system)
-    for length in range(len(way) + 1):
-        found, told = follow(system, beginning(system), way[:length])
+    for length, (found, told) in enumerate(follow(system, beginning(system), way)):
         if isinstance(found, Broken):
             raise Violation(found.kind, str(found), way[:length], told)
-        if not isinstance(found, Node):
-            return told
-        end = found
-        if rule := broken(system, World(system, end)):
+        if isinstance(found, Node) and (rule := broken(system, World(system, found))):
             raise Violation("always", rule, way[:length], told)
+    if length < len(way) or not isinstance(found, Node):
+        return told
     for name, goal in system.eventually.items():
-        run = Search(system, end, helping=True)
+        run = Search(system, found, helping=True)
         if run.go(MAX_STATES) or not run.reaching(goal)[0]:
             raise Violation("eventually", name, way, told)
     return told

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from quadriga.fsm.checking.search import Subject, alone, broken
 from quadriga.fsm.checking.system import System
-from quadriga.fsm.checking.violation import Violation
 from quadriga.fsm.checking.world import (
     Broken,
     Happening,
     Move,
     Overflow,
     Trial,
+    Violation,
     World,
     beginning,
     moves,
@@ -58,19 +58,19 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
                 return known[name]
 
             trial = Trial(system, self.node, answer, twice=True)
-            try:
-                self.node = trial.run(move)
-            except Overflow:
+            found = trial.result(move)
+            if isinstance(found, Overflow):
                 return
-            except Broken as error:
-                self._fail(error.kind, str(error), trial.happenings)
+            if isinstance(found, Broken):
+                self._fail(found.kind, str(found), trial.happenings)
+            self.node = found
             self.moves.append(move._replace(seen=tuple(known.items())))
             self.happenings += trial.happenings
 
         @rule(data=st.data())
         def refuse(self, data: Any) -> None:
-            it = World(system, self.node)[data.draw(st.sampled_from([*system.index]), label="part")]
-            table, state = system.lifecycles[system.index[it.key]], it.state
+            it = World(system, self.node)[data.draw(st.sampled_from([*system.roles]), label="part")]
+            table, state = system.roles[it.key].table, it.state
             illegal = [t for t in table.triggers() if not table.allows(state, t)]
             if not illegal:
                 return

@@ -71,16 +71,11 @@ Outside = Collection[Any] | Mapping[Any, Rule | None]
 class Part:
     """One entity of a composition.
 
-    ``facts`` are the attributes that its guards and emitters read, each
-
-    - a tuple: the fact is free, any of these values whenever it is read;
-    - ``Once(...)``: one of these values, for ever;
-    - a function of the ``World``: it follows from other parts;
-    - anything else: the first value, which ``put`` changes.
-
-    Facts whose type is ``bool``, a ``Literal`` or an ``Enum`` are free if they are not given. ``info``
-    has the values of the information that comes with triggers from outside, by name, which are free
-    too; ``timeout_info`` is what comes with the triggers of time limits.
+    ``facts`` are the attributes that its guards and emitters read. A tuple has the values of a *free* fact, any of
+    them whenever it is read; ``Once(...)`` those of which it keeps one; a function of the ``World`` follows from
+    other parts; anything else is the first value, which ``put`` changes. Facts whose type is ``bool``, a ``Literal``
+    or an ``Enum`` are free if they are not given. So is ``info``: the values of what comes with triggers from
+    outside, by name. ``timeout_info`` comes with the triggers of time limits.
 
     ``may`` are the triggers that can come from outside, whenever they are legal, and ``will`` those that
     come at last if nothing else happens. ``"*"`` is every trigger in ``may``, and in ``will`` the one that
@@ -108,9 +103,8 @@ class Part:
 class Network:
     """How many messages of a run are lost, repeated, and overtaken by another in the same channel.
 
-    A channel has one sender and one receiver, and at most ``in_flight`` messages; runs with more are
-    not looked at. While messages are on their way, triggers of time limits and from outside come ``delay``
-    times; ``None``: any number of times.
+    A channel has one sender and one receiver. Runs with more than ``in_flight`` messages in one are not looked at.
+    While messages are on their way, triggers of time limits and from outside come at most ``delay`` times.
     """
 
     lose: int = 0
@@ -118,6 +112,39 @@ class Network:
     reorder: int = 0
     delay: int | None = None
     in_flight: int = 2
+
+
+class Role:
+    """A part as a search needs it. ``number``: the place of its life in a world."""
+
+    def __init__(self, number: int, part: Part) -> None:
+        self.number, self.part, self.name = number, part, part.name
+        #: a copy, so that the search does not count as coverage and nothing observes it
+        self.table = part.lifecycle.copy()
+        self.triggers = frozenset(self.table.triggers())
+        self.facts = {**declared_facts(part.lifecycle), **part.facts}
+        kept = [n for n, v in part.facts.items() if isinstance(v, Once) or not _is_free(v)]
+        #: the facts that a world contains, with their places; others are free, or follow
+        self.kept = {name: place for place, name in enumerate(kept)}
+        #: the triggers from outside by state, with their conditions
+        self.may = {state: self._outside(part.may, state) for state in self.table.states}
+        self.will = {state: self._outside(part.will, state) for state in self.table.states}
+
+    def _outside(self, named: Outside, state: Any) -> dict[Any, Rule | None]:
+        conditions = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
+        legal = dict.fromkeys(self.table.triggers(state))
+        found: dict[Any, Rule | None] = {t: each for t, each in conditions.items() if t in legal}
+        if "*" in conditions:
+            around = [self.table.composites[each].lasts for each in self.table.around(state)]
+            limits = (self.table.lasts.get(state), *around)
+            ends = [limit.ends for limit in limits if isinstance(limit, Unbounded)]
+            found |= {t: None for t in legal if named is self.part.may or t in ends}
+        return found
+
+
+def _is_free(value: Any) -> bool:
+    """Whether a fact is not kept: it has several values, or follows from others."""
+    return isinstance(value, tuple) or callable(value)
 
 
 class System:
@@ -137,62 +164,25 @@ class System:
         possible: Rules | None = None,
         eventually: Rules | None = None,
     ) -> None:
-        self.parts = parts
         self.network = network or Network()
         self.always, self.possible = dict(always or {}), dict(possible or {})
         self.eventually = dict(_all_end(parts) if eventually is None else eventually)
-        self.index = {part.name: number for number, part in enumerate(parts)}
-        if len(self.index) < len(parts):
+        self.roles = {part.name: Role(number, part) for number, part in enumerate(parts)}
+        if len(self.roles) < len(parts):
             raise DefinitionError("two parts of a composition have the same name")
-        #: copies, so that the search does not count as coverage and nothing observes it
-        self.lifecycles = tuple(part.lifecycle.copy() for part in parts)
-        self.triggers = tuple(frozenset(part.lifecycle.triggers()) for part in parts)
-        self.facts = tuple({**declared_facts(part.lifecycle), **part.facts} for part in parts)
-        #: the facts that a world contains, with their places; others are free, or follow
-        self.kept = tuple(_kept(part) for part in parts)
-        self.may = tuple(_outside(part, part.may, is_may=True) for part in parts)
-        self.will = tuple(_outside(part, part.will, is_may=False) for part in parts)
         for part in parts:
-            for key in part.on:
-                if not isinstance(key, type):
+            for key in (*part.may, *part.will, *part.on):
+                if key != "*" and not isinstance(key, type):
                     self.check_receiver(part.name, key)
 
     def check_receiver(self, name: str, trigger: Any) -> None:
         """Raise ``DefinitionError`` if there is no such part, or if it does not know the trigger."""
-        if name not in self.index:
-            raise DefinitionError(f"no part has the name {name!r}{did_you_mean(name, self.index)}")
-        known = self.triggers[self.index[name]]
+        if name not in self.roles:
+            raise DefinitionError(f"no part has the name {name!r}{did_you_mean(name, self.roles)}")
+        known = self.roles[name].triggers
         if trigger not in known:
             near = did_you_mean(trigger, sorted(known, key=text_of))
             raise DefinitionError(f"part {name}: unknown trigger {text_of(trigger)!r}{near}")
-
-
-def _kept(part: Part) -> dict[str, int]:
-    kept = [
-        name
-        for name, value in part.facts.items()
-        if isinstance(value, Once) or not (isinstance(value, tuple) or callable(value))
-    ]
-    return {name: place for place, name in enumerate(kept)}
-
-
-def _outside(part: Part, named: Outside, *, is_may: bool) -> dict[Any, dict[Any, Rule | None]]:
-    """The triggers from outside by state, with their conditions."""
-    table = part.lifecycle
-    conditions = dict(named) if isinstance(named, Mapping) else dict.fromkeys(named)
-    for trigger in conditions:
-        if trigger != "*" and trigger not in table.triggers():
-            raise DefinitionError(f"part {part.name}: unknown trigger {text_of(trigger)!r}")
-    found: dict[Any, dict[Any, Rule | None]] = {}
-    for state in table.states:
-        legal = table.triggers(state)
-        here = found[state] = {t: rule for t, rule in conditions.items() if t in legal}
-        if "*" in conditions:
-            around = [table.composites[each].lasts for each in table.around(state)]
-            limits = (table.lasts.get(state), *around)
-            ends = [limit.ends for limit in limits if isinstance(limit, Unbounded)]
-            here.update(dict.fromkeys(t for t in legal if is_may or t in ends))
-    return found
 
 
 def _all_end(parts: tuple[Part, ...]) -> Rules:

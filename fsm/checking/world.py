@@ -1,18 +1,20 @@
 """Worlds: the states of all parts, their facts, the messages on their way; and moves, which lead on.
 
 A ``Node`` is a world as a value; a ``World`` is what guards, rules and reactions see of it. A ``Trial``
-carries out a move: a trigger is fired, reactions follow, until nothing is left to do.
+carries out a move: a trigger is fired, reactions follow, until nothing is left to do. A ``Violation`` is the way to
+a broken rule.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quadriga.fsm.checking.facts import Answer, Answers, Info
-from quadriga.fsm.checking.system import Once, Put, Send, System
+from quadriga.fsm.checking.system import Once, Put, Role, Send, System
 from quadriga.fsm.errors import DefinitionError, text_of
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import Row
@@ -102,56 +104,50 @@ class World:
         self.lives, self.mail = list(node.lives), list(node.mail)
 
     def __getitem__(self, name: str) -> It:
-        return It(self, self.system.index[name])
+        return It(self, self.system.roles[name])
 
-    def fact(self, number: int, name: str) -> Any:
+    def fact(self, role: Role, name: str) -> Any:
         """The value of a fact of a part. Raises ``AttributeError``."""
-        part, place = self.system.parts[number].name, self.system.kept[number].get(name)
-        if place is not None:
-            fact = self.lives[number].facts[place]
+        if name in role.kept:
+            fact = self.lives[role.number].facts[role.kept[name]]
             if not isinstance(fact, Once) or self._answer is None:
                 return None if isinstance(fact, Once) else fact
-        else:
-            fact = self.system.facts[number].get(name, ())
-            if callable(fact):
-                return fact(self)
-            if not fact:
-                raise AttributeError(f"{part} has no fact {name!r}: declare its values in facts=")
-            if self._answer is None:
-                raise AttributeError(f"{part}.{name} is free: only guards and emitters can read it")
-        value = self._answer(f"{part}.{name}", fact)
-        if place is not None:
-            self.put(number, name, value)
-        return value
+            fact = self._answer(f"{role.name}.{name}", fact)
+            self.put(role, name, fact)
+            return fact
+        fact = role.facts.get(name, ())
+        if callable(fact):
+            return fact(self)
+        if not fact:
+            raise AttributeError(f"{role.name} has no fact {name!r}: declare its values in facts=")
+        if self._answer is None:
+            raise AttributeError(f"{role.name}.{name} is free: only guards and emitters read it")
+        return self._answer(f"{role.name}.{name}", fact)
 
-    def put(self, number: int, name: str, value: Any) -> None:
-        """Change a fact that is kept. Raises ``KeyError`` for others."""
-        life, place = self.lives[number], self.system.kept[number][name]
+    def put(self, role: Role, name: str, value: Any) -> None:
+        """Change a fact that is kept. Raises ``DefinitionError`` for others."""
+        if name not in role.kept:
+            raise DefinitionError(f"part {role.name}: put() of {name!r}, no first value")
+        life, place = self.lives[role.number], role.kept[name]
         facts = (*life.facts[:place], value, *life.facts[place + 1 :])
-        self.lives[number] = life._replace(facts=facts)
+        self.lives[role.number] = life._replace(facts=facts)
 
 
 class It:
     """A part as guards, emitters, rules and reactions see it: ``state``, ``key``, ``world``, its facts."""
 
-    __slots__ = ("_number", "history", "state", "world")
+    key: str
     state: Any
+    history: dict[str, str]
     world: World
 
-    def __init__(self, world: World, number: int) -> None:
-        life, put = world.lives[number], object.__setattr__
-        put(self, "world", world)
-        put(self, "_number", number)
-        put(self, "state", life.state)
-        put(self, "history", dict(life.history))
-
-    @property
-    def key(self) -> str:
-        """The name of the part."""
-        return str(self.world.system.parts[self._number].name)
+    def __init__(self, world: World, role: Role) -> None:
+        life = world.lives[role.number]
+        about = {"state": life.state, "history": dict(life.history), "key": role.name}
+        self.__dict__.update(about, world=world, _role=role)
 
     def __getattr__(self, name: str) -> Any:
-        return self.world.fact(self._number, name)
+        return self.world.fact(self.__dict__["_role"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "state":
@@ -161,10 +157,10 @@ class It:
 
 def beginning(system: System) -> Node:
     """The world in which every run begins."""
-    lives = (
-        Life(part.lifecycle.initial, tuple(part.facts[name] for name in kept))
-        for part, kept in zip(system.parts, system.kept, strict=True)
-    )
+    lives = [
+        Life(role.table.initial, tuple(map(role.facts.get, role.kept)))
+        for role in system.roles.values()
+    ]
     network = system.network
     budget = (network.lose, network.repeat, network.reorder, network.delay or 0)
     return Node(tuple(lives), (), budget)
@@ -188,20 +184,19 @@ def moves(system: System, node: Node) -> Iterator[tuple[Move, bool]]:
     if node.mail and system.network.delay is not None and not budget[DELAY]:
         return
     world = World(system, node)
-    for number, (part, life) in enumerate(zip(system.parts, node.lives, strict=True)):
-        for trigger in dict.fromkeys(trigger for _, trigger in due(system, number, life)):
-            yield Move("timeout", part.name, text_of(trigger)), True
-        will = system.will[number][life.state]
-        for trigger, condition in (system.may[number][life.state] | will).items():
+    for role, life in zip(system.roles.values(), node.lives, strict=True):
+        for trigger in dict.fromkeys(trigger for _, trigger in due(role, life)):
+            yield Move("timeout", role.name, text_of(trigger)), True
+        will = role.will[life.state]
+        for trigger, condition in (role.may[life.state] | will).items():
             if condition is None or condition(world):
-                yield Move("fire", part.name, text_of(trigger)), trigger in will
+                yield Move("fire", role.name, text_of(trigger)), trigger in will
 
 
-def due(system: System, number: int, life: Life) -> Iterator[tuple[Any, Any]]:
+def due(role: Role, life: Life) -> Iterator[tuple[Any, Any]]:
     """The states that the part is in and whose time may be over, with the trigger that is fired then."""
-    table = system.lifecycles[number]
-    for state in (life.state, *table.around(life.state)):
-        limit = table.timed.get(state)
+    for state in (life.state, *role.table.around(life.state)):
+        limit = role.table.timed.get(state)
         if limit is not None and limit.then is not None and state not in life.over:
             yield state, limit.then
 
@@ -218,28 +213,36 @@ class Overflow(Exception):
     """More messages would be on their way than the network allows."""
 
 
-class Trial:
-    """A move in a world, with answers for the free facts. ``run`` returns the world that it leads to.
+class Trial(World):
+    """A world in which a move is carried out, with answers for the free facts.
 
-    ``rows``, with the numbers of the parts, are those that were taken. With ``twice``, guards and emitters
+    ``rows``, with the names of the parts, are those that were taken. With ``twice``, guards and emitters
     are called again, to see whether they waver.
     """
 
+    _answer: Answer
+
     def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
-        self.system, self.node, self._answer, self._twice = system, node, answer, twice
-        self.world = World(system, node, answer)
+        super().__init__(system, node, answer)
+        self.budget, self._twice = list(node.budget), twice
         self.happenings: list[Happening] = []
-        self.rows: list[tuple[int, Row | None]] = []
+        self.rows: list[tuple[str, Row | None]] = []
         self._calls: deque[tuple[str, Send]] = deque()
 
-    def run(self, move: Move) -> Node:
-        """Carry out one of ``moves``. Raises ``Broken``, also when it has happened, and ``Overflow``."""
-        mail, network, budget = self.world.mail, self.system.network, list(self.node.budget)
+    def result(self, move: Move) -> Node | Broken | Overflow:
+        """Carry out one of ``moves``, and return the world that it leads to, or an error."""
+        try:
+            return self._run(move)
+        except (Broken, Overflow) as error:
+            return error
+
+    def _run(self, move: Move) -> Node:
+        mail, network = self.mail, self.system.network
         if move.sender:
-            self._deliver(move, budget)
+            self._deliver(move)
         else:
+            self.budget[DELAY] -= bool(mail) and network.delay is not None
             self._from_outside(move)
-            budget[DELAY] -= bool(self.node.mail) and network.delay is not None
         for _ in range(MOST_CALLS):
             if not self._calls:
                 break
@@ -251,12 +254,12 @@ class Trial:
         if max(map(channels.count, channels), default=0) > network.in_flight:
             raise Overflow
         mail.sort(key=lambda message: message[:2])  # stable: the order in a channel is kept
-        return Node(tuple(self.world.lives), tuple(mail), tuple(budget))
+        return Node(tuple(self.lives), tuple(mail), tuple(self.budget))
 
-    def _deliver(self, move: Move, budget: list[int]) -> None:
-        mail = self.world.mail
+    def _deliver(self, move: Move) -> None:
+        mail, budget = self.mail, self.budget
         channel = [message for message in mail if message[:2] == (move.sender, move.part)]
-        wanted = (move.trigger, move.info)
+        wanted = move.trigger, move.info
         message = next(m for m in channel if (text_of(m.trigger), m.info) == wanted)
         budget[REORDER] -= message != channel[0]
         budget[REPEAT] -= move.kind == "repeat"
@@ -265,91 +268,86 @@ class Trial:
             mail.remove(message)
         if move.kind == "lose":
             said = _said(message.trigger, message.info)
-            self.happenings.append(Happening(move.sender, move.part, said, "lost", "is lost"))
+            self._tell(move.sender, move.part, said, "is lost", "lost")
         else:
             again = " (and again)" if move.kind == "repeat" else ""
             self._arrive(move.sender, move.part, message.trigger, message.info, again)
 
     def _from_outside(self, move: Move) -> None:
-        number = self.system.index[move.part]
-        part, table = self.system.parts[number], self.system.lifecycles[number]
-        life = self.world.lives[number]
-        trigger = next(t for t in table.triggers(life.state) if text_of(t) == move.trigger)
+        role = self.system.roles[move.part]
+        life = self.lives[role.number]
+        trigger = next(t for t in role.table.triggers(life.state) if text_of(t) == move.trigger)
         if move.kind == "fire":
-            info = Info({}, part.info, self._answer)
-            self._fire(number, trigger, info, OUTSIDE, move.trigger)
+            info = Info({}, role.part.info, self._answer)
+            self._fire(role, trigger, info, OUTSIDE, move.trigger)
             return
-        over = next(s for s, then in due(self.system, number, life) if then == trigger)
-        info = Info(part.timeout_info, {}, self._answer)
-        step = self._fire(number, trigger, info, part.name, f"time limit: {move.trigger}")
-        if not step.entered and table.timed[over].backoff_to is None:  # it is fired once only
-            life = self.world.lives[number]
-            self.world.lives[number] = life._replace(over=(*life.over, over))
+        over = next(state for state, then in due(role, life) if then == trigger)
+        info = Info(role.part.timeout_info, {}, self._answer)
+        step = self._fire(role, trigger, info, role.name, f"time limit: {move.trigger}")
+        if not step.entered and role.table.timed[over].backoff_to is None:  # it is fired once only
+            life = self.lives[role.number]
+            self.lives[role.number] = life._replace(over=(*life.over, over))
 
     def _arrive(self, sender: str, to: str, trigger: Any, info: Pairs, more: str = "") -> None:
         """A message or a call is there."""
-        number, said = self.system.index[to], _said(trigger, info) + more
-        part, table = self.system.parts[number], self.system.lifecycles[number]
-        state = self.world.lives[number].state
-        if table.allows(state, trigger):
-            self._fire(number, trigger, Info(dict(info), {}, self._answer), sender, said)
-        elif state in table.final or part.refuses:
+        role, said = self.system.roles[to], _said(trigger, info) + more
+        state = self.lives[role.number].state
+        if role.table.allows(state, trigger):
+            self._fire(role, trigger, Info(dict(info), {}, self._answer), sender, said)
+        elif state in role.table.final or role.part.refuses:
             self._tell(sender, to, said, f"dropped in {text_of(state)}")
-            if state in table.final:
-                self._react(number, part.late, trigger)
+            if state in role.table.final:
+                self._react(role, role.part.late, trigger)
         else:
             self._tell(sender, to, said, f"illegal in {text_of(state)}")
             raise Broken("refused", f"{to} cannot {text_of(trigger)!r} in state {text_of(state)}")
 
-    def _fire(self, number: int, trigger: Any, info: Info, sender: str, said: str) -> Step:
-        part, table = self.system.parts[number], self.system.lifecycles[number]
-        it = It(self.world, number)
+    def _fire(self, role: Role, trigger: Any, info: Info, sender: str, said: str) -> Step:
+        table, on, it = role.table, role.part.on, It(self, role)
         source = it.state
         try:
             step = table.take(it, trigger, info)
             if self._twice:
-                again = table.take(It(self.world, number), trigger, info)
+                again = table.take(It(self, role), trigger, info)
                 if (again.row, again.effects) != (step.row, step.effects):
                     raise AssertionError(f"two results: {step.effects}, then {again.effects}")
         except Exception as error:
-            self._tell(sender, part.name, said, "raises")
+            self._tell(sender, role.name, said, "raises")
             raise Broken("raised", f"{type(error).__name__}: {error}") from error
-        self.rows.append((number, step.row))
+        self.rows.append((role.name, step.row))
         arrow = f"{text_of(source)} → {text_of(step.target)}"
-        self._tell(sender, part.name, said, arrow if step.entered else f"stays {text_of(source)}")
+        self._tell(sender, role.name, said, arrow if step.entered else f"stays {text_of(source)}")
         if step.entered:
-            life = self.world.lives[number]
+            life = self.lives[role.number]
             left, _ = table.crossed(step.edge)
             around = table.around(step.target)
             over = tuple(each for each in life.over if each in around and each not in left)
             history = tuple(sorted(it.history.items()))
-            self.world.lives[number] = life._replace(state=step.target, history=history, over=over)
+            self.lives[role.number] = life._replace(state=step.target, history=history, over=over)
         for kind, cause in ((trigger, info), *((type(effect), effect) for effect in step.effects)):
-            if kind in part.on:
-                self._react(number, part.on[kind], cause)
+            if kind in on:
+                self._react(role, on[kind], cause)
         return step
 
-    def _react(self, number: int, reaction: Any, cause: Any) -> None:
-        name = self.system.parts[number].name
-        done = reaction(It(self.world, number), cause) if callable(reaction) else reaction
+    def _react(self, role: Role, reaction: Any, cause: Any) -> None:
+        done = reaction(It(self, role), cause) if callable(reaction) else reaction
         for action in done if isinstance(done, Iterable) else (done,):
             if isinstance(action, Put):
                 for fact, value in action.facts.items():
-                    if fact not in self.system.kept[number]:
-                        raise DefinitionError(f"part {name}: put() of {fact!r}, no first value")
-                    self.world.put(number, fact, value)
+                    self.put(role, fact, value)
             elif isinstance(action, Send):
                 self.system.check_receiver(action.to, action.trigger)
                 if action.at_once:
-                    self._calls.append((name, action))
+                    self._calls.append((role.name, action))
                 else:
-                    message = Message(name, action.to, action.trigger, action.info)
-                    self.world.mail.append(message)
+                    self.mail.append(Message(role.name, action.to, action.trigger, action.info))
             else:
-                raise DefinitionError(f"part {name}: a reaction returned {action!r}, no action")
+                raise DefinitionError(
+                    f"part {role.name}: a reaction returned {action!r}, no action"
+                )
 
-    def _tell(self, sender: str, to: str, said: str, note: str) -> None:
-        self.happenings.append(Happening(sender, to, said, "message", note))
+    def _tell(self, sender: str, to: str, said: str, note: str, kind: str = "message") -> None:
+        self.happenings.append(Happening(sender, to, said, kind, note))
 
 
 def _said(trigger: Any, info: Pairs) -> str:
@@ -364,10 +362,81 @@ def outcomes(
     answers: Answers | None = Answers()
     while answers is not None:
         trial = Trial(system, node, answers)
-        found: Node | Broken | Overflow
-        try:
-            found = trial.run(move)
-        except (Broken, Overflow) as error:
-            found = error
+        found = trial.result(move)
         yield move._replace(seen=tuple(answers.known.items())), trial, found
         answers = answers.following()
+
+
+# -- broken rules ----------------------------------------------------------------------------------
+
+
+KINDS = {
+    "always": "does not hold any more",
+    "possible": "is not possible",
+    "eventually": "is not reached any more",
+    "refused": "a message is illegal",
+    "raised": "a step fails",
+}
+
+
+class Violation(AssertionError):
+    """A rule that does not hold: ``kind`` (``always``, ``possible``, ``eventually``; ``refused`` and ``raised``
+    without a rule), ``rule``, and the shortest way to it: ``moves`` and ``happenings``."""
+
+    def __init__(
+        self,
+        kind: str,
+        rule: str,
+        moves: tuple[Move, ...] = (),
+        happenings: tuple[Happening, ...] = (),
+    ) -> None:
+        self.kind, self.rule, self.moves, self.happenings = kind, rule, moves, happenings
+        super().__init__(kind, rule, moves, happenings)
+
+    def __str__(self) -> str:
+        after = "" if self.kind == "possible" else f" after {len(self.moves)} moves"
+        lines = [f"{KINDS[self.kind]}{after}: {self.rule}"]
+        lines += [f"  {number}. {each}" for number, each in enumerate(self.happenings, 1)]
+        return "\n".join(lines)
+
+    def as_mermaid(self) -> str:
+        """The way as a sequence diagram of Mermaid. Lost messages end in a cross."""
+        names = dict.fromkeys(n for h in self.happenings for n in (h.sender, h.receiver))
+        ids = {name: f"p{number}" for number, name in enumerate(names)}
+        lines = ["sequenceDiagram"]
+        lines += [f"    participant {ids[name]} as {_escape(name)}" for name in names]
+        for each in self.happenings:
+            arrow = "-x" if each.kind == "lost" else "->>"
+            there = ids[each.receiver]
+            lines.append(f"    {ids[each.sender]}{arrow}{there}: {_escape(each.label)}")
+            lines.append(f"    Note right of {there}: {_escape(each.note)}")
+        if names:
+            first, last = ids[next(iter(names))], list(ids.values())[-1]
+            over = first if first == last else f"{first},{last}"
+            lines.append(f"    Note over {over}: {_escape(f'{KINDS[self.kind]}: {self.rule}')}")
+        return "\n".join(lines) + "\n"
+
+    def as_test(self, system: str) -> str:
+        """The way as a test for pytest, which fails as long as the rule is broken in this way.
+
+        ``system`` is ``module:NAME`` of the ``System``; values of facts appear in it as their ``repr``.
+        """
+        module, _, name = system.partition(":")
+        title = re.sub(r"\W+", "_", self.rule.lower()).strip("_")[:70]
+        use, body = (
+            "Move, replay",
+            ["replay(", f"    {name},", *(f"    {move!r}," for move in self.moves), ")"],
+        )
+        if self.kind == "possible":
+            use, body = "check", [f"check({name})"]
+        return (
+            f"from quadriga.fsm.checking import {use}\nfrom {module} import {name}\n\n\n"
+            f'def test_{title}() -> None:\n    """{KINDS[self.kind].capitalize()}."""\n    '
+            + "\n    ".join(body)
+            + "\n"
+        )
+
+
+def _escape(text: str) -> str:
+    """Mermaid ends a text at a semicolon and reads ``#`` as the start of an entity."""
+    return re.sub("[#;]", lambda found: f"#{ord(found[0])};", " ".join(text.split()))

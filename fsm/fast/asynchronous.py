@@ -90,6 +90,7 @@ async def _gather(made: list[Any]) -> Any:
     ready, here = getattr(loop, "_ready", None), _here[get_ident()]
     if (
         ready is None
+        or (ready and len(made) > 1)  # others would see a difference if one fails and another waits
         or here[0] >= _DEEPEST
         or exception() is not None  # a task that began now would see it
         or loop.get_task_factory() is not None

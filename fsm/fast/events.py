@@ -66,15 +66,19 @@ class FastEvent(Reporting, Event):
     _data_plans: dict[Any, Any]
     transitions = Later(transitions_of)  # an attribute of the object as soon as it is read
 
+    def __new__(cls, *args: Any) -> FastEvent:
+        new = super().__new__(cls)
+        # not a part of its state: models need them before a copy of the event has that
+        new.__dict__.update(_plans={}, _data_plans={})
+        return new
+
     def __init__(self, name: str, machine: Any) -> None:
-        about = {"name": name, "machine": machine, "transitions": Transitions()}
-        self.__dict__.update(about, _plans={}, _data_plans={})
+        self.__dict__.update(name=name, machine=machine, transitions=Transitions())
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {**self.__dict__, "_plans": {}, "_data_plans": {}, "subscribers": ()}
-        if own.pop("_later", None) is not None:
-            own["transitions"] = self.transitions
-        return own
+        hidden = ("_plans", "_data_plans", "_later", "subscribers")
+        own = {name: value for name, value in self.__dict__.items() if name not in hidden}
+        return {**own, "transitions": self.transitions}
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
         # ``method`` does the same: a call from there to here would take half as long again

@@ -51,5 +51,9 @@ class FastLockedMachine(LockedMachine, FastMachine):
 
     event_cls = FastLockedEvent  # type: ignore[assignment]  # it does the same as LockedEvent
 
+    def _can_trigger(self, *args: Any, **kwargs: Any) -> bool:
+        # no plan, since each step enters the contexts
+        return super(FastMachine, self)._can_trigger(*args, **kwargs)  # type: ignore[no-any-return,misc]
+
 
 FastLockedMachine._fast_class = FastLockedMachine

@@ -195,7 +195,7 @@ class FastMachine(Machine):
             self._loose[:] = [each for each in self._loose if each is not mod]
             methods = kind_of(mod)
             if methods is not None and methods.machine is self:
-                set_class(mod, methods.left().made)
+                set_class(mod, methods.other(None).made)
 
     def _shares(self) -> bool:
         return (
@@ -277,7 +277,7 @@ class FastMachine(Machine):
         try:
             self.set_state(initial, model=mod)
         except BaseException:  # as in the library, it has methods and is no model
-            set_class(mod, methods.left().made)
+            set_class(mod, methods.other(None).made)
             raise
         list.append(models, mod)
         if not ready.by_identity:

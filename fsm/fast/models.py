@@ -70,22 +70,13 @@ class Methods:
             setattr(self.made, name, _method(self.machine, name, *each))
         self._others.clear()
 
-    def without(self, name: str) -> Methods:
-        """Return the same methods without one of them."""
-        return self._other(name, self.machine, self.base)
-
-    def of(self, cls: type) -> Methods:
-        """Return the same methods for a model whose class has been changed to another one."""
-        return self._other(cls, self.machine, cls)
-
-    def left(self) -> Methods:
-        """Return the same methods for a model that has been removed."""
-        return self._other(None, None, self.base)
-
-    def _other(self, about: object, machine: Any, base: type) -> Methods:
+    def other(self, about: str | type | None) -> Methods:
+        """Return the same methods without the named one, for another class of the model, or for one that has been
+        removed."""
         if about not in self._others:
             bound = {name: each for name, each in self.bound.items() if name != about}
-            self._others[about] = other = Methods(machine, base, bound)
+            base = about if isinstance(about, type) else self.base
+            self._others[about] = other = Methods(about and self.machine, base, bound)
             other.learned.update(self.learned)
         return self._others[about]
 
@@ -235,7 +226,7 @@ def _change_class(model: Any, cls: type) -> None:
     """Set ``model.__class__``: the model keeps its methods, as it keeps its own attributes."""
     methods = kind_of(model)
     assert methods is not None
-    set_class(model, methods.of(cls).made if can_have(cls) else cls)
+    set_class(model, methods.other(cls).made if can_have(cls) else cls)
 
 
 def _delete(model: Any, name: str) -> None:
@@ -247,7 +238,7 @@ def _delete(model: Any, name: str) -> None:
     # The attribute hid the method, which the library has overwritten.
     if name in getattr(model, "__dict__", ()):
         object.__delattr__(model, name)
-    set_class(model, methods.without(name).made)
+    set_class(model, methods.other(name).made)
 
 
 # -- copies and pickles ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from transitions.extensions.nesting import NestedEvent, NestedState, NestedTransition
 
-from quadriga.fsm.fast.steps import CALLING, INFO, STATE, TRANSITION, keeps, level, reports
+from quadriga.fsm.fast.steps import STATE, TRANSITION, reports
 from quadriga.fsm.fast.tracking import (
     FastState,
     FastTransition,
@@ -37,15 +37,13 @@ class FastNestedState(FastState, NestedState):
         self.__dict__.update(states=States(), events=States())
 
     def scoped_enter(self, event_data: Any, scope: Any = None) -> None:
-        self._scoped(self.on_enter, self.enter, event_data, scope)
+        self._scoped(self.enter, event_data, scope)
 
     def scoped_exit(self, event_data: Any, scope: Any = None) -> None:
-        self._scoped(self.on_exit, self.exit, event_data, scope)
+        self._scoped(self.exit, event_data, scope)
 
-    def _scoped(self, callbacks: Any, step: Any, event_data: Any, scope: Any) -> None:
+    def _scoped(self, step: Any, event_data: Any, scope: Any) -> None:
         """Take a step in the scope of the state: its name includes those of its parents."""
-        if not callbacks and self._only_calls(event_data.machine):
-            return
         self.__dict__["_scope"] = scope or []
         if scope:
             inside.add(id(self))
@@ -54,19 +52,6 @@ class FastNestedState(FastState, NestedState):
         finally:
             self.__dict__["_scope"] = []
             inside.discard(id(self))
-
-    def _only_calls(self, machine: Any) -> bool:
-        """Return whether nothing happens in this state but callbacks."""
-        known = machine.__dict__.get("_known")
-        return (
-            known is not None
-            and known.now is known.marker.now
-            and known.plain
-            and known.machine is machine
-            and level(INFO) is False
-            and keeps(type(self), NestedState, CALLING)
-            and self.__dict__.keys().isdisjoint(CALLING)
-        )
 
 
 class FastNestedTransition(FastTransition, NestedTransition):

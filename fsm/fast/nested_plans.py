@@ -204,8 +204,11 @@ class Known:
 
     def _walk(self, value: Any) -> list[Level] | None:
         """Return the scopes of a state."""
-        separator = self.separator
-        path = value.split(separator) if type(value) is str else self.machine._get_enum_path(value)
+        separator, is_text = self.separator, type(value) is str
+        try:
+            path = value.split(separator) if is_text else self.machine._get_enum_path(value)
+        except ValueError:  # it has been dropped
+            return None
         scopes = [self.root]
         for name in path:
             state = scopes[-1][1].get(name)

@@ -240,7 +240,7 @@ def build(machine: Any, template: Template, arguments: Any) -> None:
     own["_later"] = template.states, given, alone
     own["events"] = events = States()
     events.subscribers = alone
-    put, new_event = OrderedDict.__setitem__, FastEvent.__new__
+    put, new_event = OrderedDict.__setitem__, object.__new__
     for name, each in template.events:
         event = new_event(FastEvent)
         event.__dict__.update(

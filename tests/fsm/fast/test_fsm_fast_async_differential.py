@@ -183,6 +183,11 @@ def test_a_trigger_follows_every_change(change: tuple[Any, ...], queued: Any) ->
     compare({"queued": queued}, [*START, *round_, change, *round_])
 
 
+def test_one_callback_of_several_may_fail_while_others_have_their_turns() -> None:
+    fails = ("callbacks", "prepare_event", ["fail", "wait"])
+    compare({}, [*START, fails, ("replace_method", "callbacks"), ("dispatch", "go")])
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="tasks cannot begin at once")
 @pytest.mark.parametrize(
     "callbacks", [{}, {"conditions": "yes"}, {"before": "later", "after": "yes"}]

@@ -211,6 +211,17 @@ def test_copies_have_methods_and_a_machine_of_their_own(make: Any, again: Any) -
     assert (alone.state, models[-1].state) == ("B", "A" if len(owner.models) > 1 else "")
 
 
+def test_a_model_of_two_machines_is_copied_with_both() -> None:
+    model: Any = Plain("a")
+    first, second = machine(), machine()
+    first.add_model(model)
+    del model.go  # so that the second machine may share its methods with it
+    second.add_model([Plain("b"), model])
+    copied = copy.deepcopy([first, second])[1].models
+    assert [each.go() for each in copied] == [True, True]
+    assert [each.state for each in copied] == ["B", "B"] and model.state == "A"
+
+
 def test_an_event_that_replaces_trigger_is_called_itself() -> None:
     seen = []
 

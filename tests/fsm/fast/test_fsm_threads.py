@@ -256,6 +256,12 @@ def test_a_trigger_enters_the_contexts_and_a_trigger_within_does_not(around: lis
     entered.clear()
     assert model.go()
     assert entered == [*around, *back]
+    entered.clear()
+    assert model.may_go()  # each method of the machine by itself
+    first = entered[:]
+    assert model.may_go()  # there might be a plan now
+    assert entered == first * 2
+    assert set(first) == {"machine", "/machine"} & {*around, *back}
 
 
 def test_an_error_leaves_the_lock_open() -> None:
