@@ -8,8 +8,10 @@ from fsm_worlds import CALLBACKS, CONDITIONS, LISTS, OPTIONS, TRIGGERS, act, com
 from hypothesis import given
 from hypothesis import strategies as st
 from transitions import Machine, State
+from transitions.extensions.locking import LockedMachine
 
 from quadriga.fsm import FastMachine
+from quadriga.fsm.fast.locked import FastLockedMachine
 
 STATES = ("A", "B", "C", "D")
 
@@ -85,6 +87,40 @@ def test_a_fast_machine_does_what_the_librarys_does(
     options: dict[str, Any], sequence: list[tuple[Any, ...]]
 ) -> None:
     compare(options, [*START, *sequence])
+
+
+class Context:
+    """Writes down when it is entered and left, and by which kind of error."""
+
+    def __init__(self, world: fsm_worlds.World, name: str) -> None:
+        self.world, self.name = world, name
+
+    def __enter__(self) -> None:
+        self.world.story.append(("enter", self.name))
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        self.world.story.append(("exit", self.name, kind))
+
+
+class LockedWorld(World):
+    """Its machine has a context, and its second model one more."""
+
+    def __init__(self, machine_cls: type[Machine], options: dict[str, Any]) -> None:
+        super().__init__(machine_cls, options | {"machine_context": [Context(self, "machine")]})
+        self.machine.remove_model(self.models[1])
+        self.machine.add_model(self.models[1], model_context=[Context(self, "model")])
+
+
+# The library's own waits for itself for ever when a model is added that is there.
+@given(
+    st.fixed_dictionaries(OPTIONS),
+    st.lists(ACTS.filter(lambda each: not each[0].endswith(("_model", "_models"))), max_size=40),
+)
+def test_a_fast_locked_machine_does_what_the_librarys_does(
+    options: dict[str, Any], sequence: list[tuple[Any, ...]]
+) -> None:
+    ours, theirs = LockedWorld(FastLockedMachine, options), LockedWorld(LockedMachine, options)
+    fsm_worlds.compare(theirs, ours, [*START, *sequence])
 
 
 # fmt: off
