@@ -36,10 +36,12 @@ NAMES = {
     "group": ["staff", "a/b", "*"],
 }
 
-#: values of a query that are sent as none
-EMPTY: tuple[object, ...] = ("", None, [], [""], [None])
-
 QUERIES = {"start": [0, 5, 10_000_000], "count": [1, 10, 100_000], "rmID": ["rm", "nobody"]}
+
+
+def is_empty(value: object) -> bool:
+    """Whether nothing is sent for the value of a query; of an object its names are sent."""
+    return value in ("", None) or (isinstance(value, list | dict) and all(map(is_empty, value)))
 
 
 def known(parameter: dict[str, Any]) -> None:
@@ -110,7 +112,7 @@ def questions(
         # A parameter without a value counts as absent, as in YuniKorn, and is not ill-formed. 5.0, an integer
         # of JSON, is none in a query.
         values = (case.query or {}).values()
-        assume(not any(value in EMPTY or isinstance(value, float) for value in values))
+        assume(not any(is_empty(value) or isinstance(value, float) for value in values))
         case.call_and_validate(headers=AUTHORISED, excluded_checks=excluded)
 
     return answers
