@@ -40,8 +40,10 @@ QUERIES = {"start": [0, 5, 10_000_000], "count": [1, 10, 100_000], "rmID": ["rm"
 
 
 def is_empty(value: object) -> bool:
-    """Whether nothing is sent for the value of a query; of an object its names are sent."""
-    return value in ("", None) or (isinstance(value, list | dict) and all(map(is_empty, value)))
+    """Whether nothing is sent for the value of a query, or for a part of it; of an object its names are sent."""
+    if isinstance(value, list | dict):
+        return not value or any(map(is_empty, value))
+    return value in ("", None)
 
 
 def known(parameter: dict[str, Any]) -> None:
