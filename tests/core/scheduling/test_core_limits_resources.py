@@ -211,10 +211,11 @@ def test_2_5_the_group_is_kept_for_life() -> None:
     script = script_of(levels(q=f"groups: [g1], {TEN}"))
     enter(script, "a", "ann", "g1", "g2")
     allocated(script)
+    enter(script, "unused", "ann", "g1", "g2", asks=0)  # life begins with the first allocation
     script.configure(levels(q=f"groups: [g2], {TEN}"))
     enter(script, "b", "ann", "g1", "g2")
     allocated(script)
-    assert (group(script, "a"), group(script, "b")) == ("g1", "g2")
+    assert [group(script, app) for app in ("a", "unused", "b")] == ["g1", "g2", "g2"]
     script.release("a", "a0-0")
     script.ask("a", "more", memory=500)  # g1 has no limit any more
     assert allocated(script) == ["more"]

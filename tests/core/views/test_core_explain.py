@@ -130,6 +130,17 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     )
 
 
+def test_explain_x16_counts_the_gangs_that_it_does_not_name() -> None:
+    script = on_nodes(queues("q", q="resources: {max: {vcore: 4}}"), n1=9_000)
+    asked: Any = {"queue": "root.q", "group": "g", "placeholder": True, "vcore": 300}
+    for each in "abcdefg":
+        run(script, each, "p", gang={"vcore": 500}, **asked)
+    submit(script, "big", "p", gang={"vcore": 600}, **asked)
+    (gate,) = about(explained(script, "big", "p"), "gang")
+    assert gate.text.endswith("200m CPU kept for the gang e, 400m CPU kept for 2 other gangs")
+    assert (len(gate.holders), gate.held) == (5, 7)
+
+
 def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> None:
     """And draining nodes come last."""
     script = on_nodes(n1=1000)
