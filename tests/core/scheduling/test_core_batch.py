@@ -352,6 +352,19 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None
     assert keys[2:] == [*pods, "second/large-0"]
 
 
+def test_i32_a_batch_keeps_the_quota_of_root_where_a_node_has_shrunk_below_what_runs_there() -> (
+    None
+):
+    script = Script(ONE_QUEUE)
+    script.node("n1", vcore=100)
+    script.app("app")
+    serve(script, "app", "large", vcore=100)
+    script.node("n2", vcore=100)
+    script.node("n1", si.NodeInfo.UPDATE, vcore=60)
+    script.ask("app", *(f"k{at}" for at in range(40)), vcore=3)
+    assert len(script.schedule()) == 20  # n2 has room for 33, root for 60
+
+
 @pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("budget", [False, True])
 def test_i32_the_last_node_goes_while_asks_wait(policy: str, budget: bool) -> None:
