@@ -10,7 +10,7 @@ from quadriga import si
 from quadriga.k8s.objects import NamedReference, Pod
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action
-from quadriga.k8s.shim.inputs import CoreAnswered
+from quadriga.k8s.shim.inputs import Changed, CoreAnswered
 
 
 def added(world: World) -> list[si.AddApplicationRequest]:
@@ -282,6 +282,10 @@ def test_t17_quota_parent_queue_and_max_applications_of_a_namespace() -> None:
     assert world.conditions[waiting.uid][0] == "SchedulingSkipped"
     (app,) = added(world)
     assert app.tags["namespace.parentqueue"] == "root.teams"
+    world.inputs.append(Changed("DELETED", world.namespaces.pop("blue")))
+    world.add_pod("a", "other", namespace="blue")
+    world.run(1)
+    assert "namespace.parentqueue" not in added(world)[1].tags
     world = blue(maxApps="1")
     world.add_pod("a", "first", namespace="blue", duration=20)
     world.add_pod("b", "second", namespace="blue", duration=20)
