@@ -620,9 +620,19 @@ class World:
         return free
 
     def check(self) -> None:
-        """Once all is quiet: the allocations of the core are those of the cluster, no node is too full, no pod had two
-        nodes."""
+        """Once all is quiet: the allocations of the core are those of the cluster, and its asks of pods there, no node is
+        too full, no pod had two nodes."""
         assert self.core_state() == self.live_on_nodes()
+        asks = self.core.read(
+            lambda core: [
+                key
+                for rm in core.resource_managers()
+                for partition in rm.partitions.values()
+                for app in partition.applications.values()
+                for key in app.asks
+            ]
+        )
+        assert self.pods.keys() >= set(asks)
         for name, free in self.free().items():
             assert free >= 0, name
         for uid, nodes in self.bound.items():
