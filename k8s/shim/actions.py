@@ -225,11 +225,7 @@ class Outbox:
 
     def ask_instead(self, ask: AllocationAsk, release: AllocationRelease | None) -> None:
         """Add an ask and the release of what it replaces, both in one message (K108)."""
-        self._begin(_ALLOCATIONS)
-        if ask.allocationKey in self._released:
-            self._split()
-        self._asks.append(ask)
-        self._asked.add(ask.allocationKey)
+        self.ask(ask)
         if release is not None:
             self._releases.append(release)
             self._released.add(release.allocationKey)

@@ -73,8 +73,6 @@ class Room:
 
     def _members(self, group: TaskGroup) -> int:
         """Return how many members of the group the nodes could hold, at most the number that it needs."""
-        if not self._nodes:
-            return 0
         room = np.full(len(self._nodes), group.min_member, dtype=np.int64)
         for kind, value in (*group.resources.items(), (PODS, 1)):
             if value > 0:
@@ -98,7 +96,8 @@ class Room:
         mask = self._masks.get(key)
         if mask is None and len(self._masks) < TUNING.selectors_cached:
             wanted = selector.items()
-            mask = np.array([wanted <= labels.items() for _, labels in self._nodes.values()])
+            has = [wanted <= labels.items() for _, labels in self._nodes.values()]
+            mask = np.array(has, dtype=bool)
             self._masks[key] = mask
         return mask
 

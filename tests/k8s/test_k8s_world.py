@@ -124,6 +124,12 @@ def test_k80_placeholders_deleted_by_hand_are_made_again_three_times_a_minute() 
     world.run(5)
     assert world.phases("driver") == {"Running": 1}
     world.check()
+    world = cluster("1", queues=WHOLE, values={"service.gangRetries": "0"})
+    world.add_gang(members=2)
+    world.run(1)
+    world.delete_pod(world.placeholders[0].uid)
+    world.run(120)
+    assert len(world.placeholders) == 1
 
 
 def test_t8_errors_of_groups_ids_and_queues_are_told_and_the_pods_run(world: World) -> None:
