@@ -620,8 +620,8 @@ class World:
         return free
 
     def check(self) -> None:
-        """Once all is quiet: the allocations of the core are those of the cluster, and its asks of pods there, no node is
-        too full, no pod had two nodes."""
+        """Once all is quiet: the allocations of the core are those of the cluster, its asks are of pods there, no node
+        is too full, no pod had two nodes."""
         assert self.core_state() == self.live_on_nodes()
         asks = self.core.read(
             lambda core: [

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from quadriga.k8s.objects import NodeStatus
 from quadriga.k8s.shim.actions import Bind
-from quadriga.k8s.shim.inputs import BindEnded
-from quadriga.si import NodeInfo, NodeRequest
+from quadriga.k8s.shim.inputs import BindEnded, CoreAnswered
+from quadriga.si import AcceptedNode, NodeInfo, NodeRequest, NodeResponse, RejectedNode
 
 
 def node_actions(world: World) -> list[str]:
@@ -157,6 +157,12 @@ def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes(world
     world.run(1)
     assert "NodeRejected" in [each.reason for each in world.records]
     world.set_node(found)
+    # and what the core says of nodes that are gone means nothing
+    for answer in (
+        {"accepted": [AcceptedNode(nodeID="n2")]},
+        {"rejected": [RejectedNode(nodeID="n2")]},
+    ):
+        world.inputs.append(CoreAnswered(NodeResponse(**answer)))
     pod = world.add_pod("a", "app")
     world.run(2)
     assert world.pods[pod.uid].spec.node_name == "n1"
