@@ -214,6 +214,11 @@ class PodWrites:
             name = str(write.manifest.get("metadata", {}).get("name", ""))
             self._finish(CreateEnded(write.application_id, write.group, name, "refused", reason))
 
+    def _client_of(self, write: PodWrite) -> Requester:
+        if _is_behind(write):
+            return self._behind
+        return self._members if isinstance(write, Bind) and write.member else self._client
+
     async def _try(
         self,
         method: str,
@@ -242,7 +247,7 @@ class PodWrites:
             if waits is not None:
                 await waits
         path, body = f"{pod_path(pod)}/binding", binding_payload(pod, node, bind.devices)
-        client = self._behind if bind.placeholder else self._members if bind.member else None
+        client = self._client_of(bind)
         began = self._clock()
         waits_left = bind_waits(self._bind_timeout)
         while True:
@@ -328,7 +333,7 @@ class PodWrites:
             return CreateEnded(create.application_id, create.group, name, outcome, reason)  # type: ignore[arg-type]
 
         while True:
-            status, reply = await self._try("POST", path, body, client=self._behind)
+            status, reply = await self._try("POST", path, body, client=self._client_of(create))
             if 200 <= status < 300:
                 return ended("created")
             reason = _reason(status, reply)
@@ -358,9 +363,8 @@ class PodWrites:
                 pod, "/status", body, STRATEGIC_MERGE_PATCH, iter(TUNING.disruption_waits_s)
             )
         path, body = pod_path(pod), delete_payload(pod.uid, delete.grace)
-        client = self._behind if _is_behind(delete) else None
         for wait in delete_waits():
-            status, reply = await self._try("DELETE", path, body, client=client)
+            status, reply = await self._try("DELETE", path, body, client=self._client_of(delete))
             # 409: a pod with that name and another UID
             if 200 <= status < 300 or status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 self.counts["Delete.done"] += 1

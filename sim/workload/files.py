@@ -244,23 +244,24 @@ def read_jobs(
     bad_lines: int,
     read: Callable[[Row], Job | Skipped],
 ) -> tuple[list[Job], tuple[Skipped, ...], tuple[BadLine, ...]]:
-    """The jobs of the file `name`, in which every line is one; what is skipped; the bad lines among that."""
+    """Read the file `name`, each line of which is a job. Return the jobs, what is skipped, and the bad lines, which
+    are skipped too."""
     table = required(folder, name)
     bad = BadLines(table, bad_lines)
     jobs: list[Job] = []
     skipped: list[Skipped] = []
     for row in rows(table, columns, bad):
         try:
-            found = read(row)
+            job = read(row)
         except WorkloadError as error:
             bad.add(error)
             continue
-        if isinstance(found, Job):
-            jobs.append(found)
+        if isinstance(job, Job):
+            jobs.append(job)
         else:
-            skipped.append(found)
-    skipped_lines = bad.finish(len(jobs) + len(skipped))
-    return jobs, (*skipped, *as_skipped(skipped_lines)), skipped_lines
+            skipped.append(job)
+    found = bad.finish(len(jobs) + len(skipped))
+    return jobs, (*skipped, *as_skipped(found)), found
 
 
 def as_skipped(bad_lines: tuple[BadLine, ...]) -> tuple[Skipped, ...]:

@@ -624,15 +624,14 @@ class World:
         is too full, no pod had two nodes."""
         assert self.core_state() == self.live_on_nodes()
         asks = self.core.read(
-            lambda core: [
+            lambda core: {
                 key
-                for rm in core.resource_managers()
-                for partition in rm.partitions.values()
+                for partition in core.partitions()
                 for app in partition.applications.values()
                 for key in app.asks
-            ]
+            }
         )
-        assert self.pods.keys() >= set(asks)
+        assert self.pods.keys() >= asks
         for name, free in self.free().items():
             assert free >= 0, name
         for uid, nodes in self.bound.items():

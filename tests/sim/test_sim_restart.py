@@ -51,8 +51,8 @@ def at_every_step(
 ) -> None:
     """Restart either side after each step of the undisturbed run.
 
-    The answers to what it has just said get lost with every second restart, in one message order with those
-    that are heard in the other.
+    With every second restart the answers of that step are lost. Where one message order loses them, the other
+    does not.
     """
     calm, undisturbed = outcomes(workload, **options)
     if expected is not None:
