@@ -1,10 +1,11 @@
 """A stock machine and a fast one side by side: the same calls, and whatever happens has to be the same."""
 
+import copy
 from typing import Any
 
 import fsm_worlds
 import pytest
-from fsm_worlds import CALLBACKS, CONDITIONS, LISTS, OPTIONS, TRIGGERS, act, common, which
+from fsm_worlds import CALLBACKS, CONDITIONS, LISTS, OPTIONS, TRIGGERS, act, common, some, which
 from hypothesis import given
 from hypothesis import strategies as st
 from transitions import Machine, State
@@ -121,6 +122,83 @@ def test_a_fast_locked_machine_does_what_the_librarys_does(
 ) -> None:
     ours, theirs = LockedWorld(FastLockedMachine, options), LockedWorld(LockedMachine, options)
     fsm_worlds.compare(theirs, ours, [*START, *sequence])
+
+
+class EachWorld(World):
+    """A machine for each model, or each its own model. The first two leave a template for the others (D361)."""
+
+    def __init__(self, machine_cls: type[Machine], options: dict[str, Any]) -> None:
+        fsm_worlds.World.__init__(self)
+        self.models, self.machines, self.at = [], [], 0
+        self.machine_cls, self.options = machine_cls, dict(options)
+        if self.options.pop("itself"):
+            methods = vars(fsm_worlds.Model) | vars(Model)
+            own = {name: each for name, each in methods.items() if not name.startswith("__")}
+            self.machine_cls = type("Itself", (machine_cls,), own)
+        for _ in range(4):
+            self.another()
+
+    @property
+    def machine(self) -> Any:  # type: ignore[override]
+        return self.machines[self.at]
+
+    def switch(self, which: int) -> None:
+        """The acts that follow are about this machine."""
+        self.at = which
+
+    def another(self) -> None:
+        model: Any
+        options, name = copy.deepcopy(self.options), f"model {len(self.models)}"
+        if hasattr(self.machine_cls, "note"):  # its own model
+            machine = model = self.machine_cls(**options)
+            model.name, model.world = name, self
+        else:
+            model = Model(name, self)
+            machine = self.machine_cls(model, **options)
+        self.models.append(model)
+        self.machines.append(machine)
+
+    def renew(self) -> None:
+        """Goes on with copies of all."""
+        self.machines, self.models, self.lists = copy.deepcopy(
+            (self.machines, self.models, self.lists), {id(self): self}
+        )
+
+
+def state(name: str) -> st.SearchStrategy[Any]:
+    described = {"name": st.just(name), "ignore_invalid_triggers": st.sampled_from((None, True))}
+    lists = {"on_enter": some(CALLBACKS), "on_exit": some(CALLBACKS)}
+    return st.just(name) | st.fixed_dictionaries(described, optional=lists)
+
+
+ENDS = {"source": st.sampled_from((*STATES, "*")), "dest": st.sampled_from((*STATES, "=", None))}
+ROW = st.fixed_dictionaries(
+    {"trigger": st.sampled_from(TRIGGERS), **ENDS},
+    optional=dict.fromkeys(("conditions", "unless"), some(CONDITIONS))
+    | dict.fromkeys(("prepare", "before", "after"), some(CALLBACKS)),
+)
+EACH = st.fixed_dictionaries(
+    OPTIONS
+    | {
+        "itself": st.booleans(),
+        "initial": st.sampled_from(STATES),
+        "states": st.tuples(*map(state, STATES)).map(list),
+        "transitions": st.lists(ROW, max_size=6).map(lambda rows: [*ROWS, *rows]),
+        "model_attribute": st.sampled_from(fsm_worlds.ATTRIBUTES),
+    },
+    optional={name: some(CALLBACKS) for name in LISTS},
+)
+ROWS = [["go", "*", "B"], ["turn", "*", "C"], ["stop", "A", "D"]]
+AMONG = st.one_of(
+    *[FIRE] * 6, *[act("switch", which)] * 3, act("another"), act("renew"), *[ACTS] * 6
+).filter(lambda each: each[0] != "add_models")
+
+
+@given(EACH, st.lists(AMONG, max_size=40))
+def test_a_machine_for_each_model_does_what_the_librarys_does(
+    options: dict[str, Any], sequence: list[tuple[Any, ...]]
+) -> None:
+    fsm_worlds.compare(EachWorld(Machine, options), EachWorld(FastMachine, options), sequence)
 
 
 # fmt: off
