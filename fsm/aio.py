@@ -3,8 +3,6 @@
 ``quadriga.fsm`` does not import this module, so that it need not import asyncio.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 import asyncio

@@ -6,8 +6,6 @@ machine that is not observed costs nothing more. Nothing of this is seen in the 
 its markup or its pictures.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 import inspect

@@ -5,8 +5,6 @@ with their steps. Where more is to be called, or may be without a report (a list
 caller), the cell is empty, and the machine does all steps itself (``Live.perform``). See D190.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Container, Sequence

@@ -5,8 +5,6 @@ taken has agreed, and those of the rows before it, for the same trigger and stat
 also notices whether anything reads the effects.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

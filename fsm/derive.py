@@ -5,8 +5,6 @@ another one is made from, which is checked as any other table is. Lines stay lin
 states, of which one goes, is a row for the others.
 """
 
-# Not compiled: it does not run for every ask.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

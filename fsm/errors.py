@@ -5,8 +5,6 @@ A name is a string or a member of an ``Enum``. A lifecycle keeps it as it is wri
 member of the enumeration where the table has one. Texts, files and diagrams show the text of a member.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Guards are not called: a path lists the rows to take, and the caller has to arra
 the guards agree. All results are deterministic; among equal paths the earlier row wins.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Iterator

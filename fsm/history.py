@@ -4,8 +4,6 @@ The entity keeps in its attribute ``history`` which leaf it was in when it last 
 reads it, and the last emitter of the rows that leave the composite writes it.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Entities that were stored: which states they may have, and what has become of renamed ones."""
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping

@@ -1,8 +1,6 @@
 """The machine of a lifecycle, and guards and emitters as callbacks of any machine of the library.
 See D203."""
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 import inspect

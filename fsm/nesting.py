@@ -11,8 +11,6 @@ always in a leaf. The names are joined as the library's ``HierarchicalMachine`` 
 See D170 and D172.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

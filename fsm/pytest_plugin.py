@@ -16,8 +16,6 @@ lifecycles that a conftest or a test passes to ``track``. When it is off, it doe
 pytest-xdist, worker processes send their counts to the process that reports.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 import argparse

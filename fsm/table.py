@@ -5,8 +5,6 @@ agrees, and causes these effects. Guards and emitters are pure: they read the en
 information from the caller, and change nothing.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -13,8 +13,6 @@ entities that have nothing but a state and a key, would cost the scheduler time 
 See D201.
 """
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The checks that every table must pass before it becomes a machine. Each error names the row."""
 
-# Not compiled: its classes derive from a library's, or others derive from them.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

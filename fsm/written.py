@@ -4,8 +4,6 @@ The lines are kept too (``Lifecycle.written``), because a ``"*"`` in them stands
 table with more states is derived. See D210.
 """
 
-# Not compiled: it does not run for every ask.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

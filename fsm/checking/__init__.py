@@ -4,8 +4,6 @@
 ``stateful`` makes a state machine for Hypothesis of it. Without a composition both take a single lifecycle.
 """
 
-# Not compiled: guards read stand-ins of entities, which answer for any attribute.
-
 from quadriga.fsm.checking.search import Report, Unfinished, alone, check, replay, search
 from quadriga.fsm.checking.stateful import stateful
 from quadriga.fsm.checking.system import Network, Once, Part, System, call, put, send

@@ -1,7 +1,5 @@
 """The scheduler's seven lifecycles, one file each; ``effects`` has what their rows emit."""
 
-# Not compiled: pictures show what guards say of themselves, which mypyc drops.
-
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.lifecycles.allocation import ALLOCATION
 from quadriga.fsm.lifecycles.application import APPLICATION
