@@ -1,16 +1,6 @@
 """A plugin for pytest that records which rows of the lifecycles the tests take.
 
-::
-
-    pytest --fsm-coverage                            a summary, with the rows that no test took
-    pytest --fsm-coverage-min=95                     fails below 95 % of all rows
-    pytest --fsm-coverage-guards-min=95              fails below 95 % of guards seen true and false
-    pytest --fsm-coverage-effects                    also the effects that nothing has read
-    pytest --fsm-coverage-effects-min=95             fails below 95 % of kinds of effects read
-    pytest --fsm-coverage-report=fsm.json            a file with the counts, for diagrams
-    pytest --fsm-coverage-of=order                   only this lifecycle (may be repeated)
-
-Each of these options turns the recording on. The same names with underscores are
+Each of the options ``--fsm-coverage...`` (``pytest --help``) turns the recording on. The same names with underscores are
 settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin counts the
 lifecycles that a conftest or a test passes to ``track``. When it is off, it does nothing. With
 pytest-xdist, worker processes send their counts to the process that reports.

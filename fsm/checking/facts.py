@@ -55,23 +55,17 @@ def _values_of(hint: Any) -> tuple[Any, ...]:
 
 
 class Answers:
-    """Every combination of the values of those free facts that a step reads, one after the other.
-
-    Within a step a fact keeps its value.
-    """
+    """Every combination of the values of those free facts that a step reads, one after the other."""
 
     def __init__(self, chosen: tuple[int, ...] = ()) -> None:
         self._chosen = chosen
         self._asked: list[tuple[int, int]] = []  # the value chosen, and of how many
-        self.known: dict[str, Any] = {}
 
     def __call__(self, name: str, values: tuple[Any, ...]) -> Any:
-        if name not in self.known:
-            at = len(self._asked)
-            index = self._chosen[at] if at < len(self._chosen) else 0
-            self._asked.append((index, len(values)))
-            self.known[name] = values[index]
-        return self.known[name]
+        at = len(self._asked)
+        index = self._chosen[at] if at < len(self._chosen) else 0
+        self._asked.append((index, len(values)))
+        return values[index]
 
     def following(self) -> Answers | None:
         """The next combination, or ``None`` after the last one."""
@@ -95,7 +89,7 @@ class Info(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name not in self._free:
-            raise KeyError(name)
+            raise KeyError(f"{name}: the sender does not say it, and info= has no values for it")
         return self._answer(f"info.{name}", self._free[name])
 
     def get(self, name: str, default: Any = None) -> Any:

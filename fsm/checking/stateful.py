@@ -50,21 +50,15 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
             if not possible:
                 return
             move = data.draw(st.sampled_from(possible), label="move")
-            known: dict[str, Any] = {}
-
-            def answer(name: str, values: tuple[Any, ...]) -> Any:
-                if name not in known:
-                    known[name] = data.draw(st.sampled_from(values), label=name)
-                return known[name]
-
-            trial = Trial(system, self.node, answer, twice=True)
+            draw = lambda name, values: data.draw(st.sampled_from(values), label=name)  # noqa: E731
+            trial = Trial(system, self.node, draw, twice=True)
             found = trial.result(move)
             if isinstance(found, Overflow):
                 return
             if isinstance(found, Broken):
                 self._fail(found.kind, str(found), trial.happenings)
             self.node = found
-            self.moves.append(move._replace(seen=tuple(known.items())))
+            self.moves.append(move._replace(seen=tuple(trial.seen.items())))
             self.happenings += trial.happenings
 
         @rule(data=st.data())

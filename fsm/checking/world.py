@@ -110,10 +110,10 @@ class World:
         """The value of a fact of a part. Raises ``AttributeError``."""
         if name in role.kept:
             fact = self.lives[role.number].facts[role.kept[name]]
-            if not isinstance(fact, Once) or self._answer is None:
-                return None if isinstance(fact, Once) else fact
-            fact = self._answer(f"{role.name}.{name}", fact)
-            self.put(role, name, fact)
+            if isinstance(fact, Once):
+                fact = self._answer and self._answer(f"{role.name}.{name}", fact)
+                if self._answer:
+                    self.put(role, name, fact)
             return fact
         fact = role.facts.get(name, ())
         if callable(fact):
@@ -223,7 +223,15 @@ class Trial(World):
     _answer: Answer
 
     def __init__(self, system: System, node: Node, answer: Answer, *, twice: bool = False) -> None:
-        super().__init__(system, node, answer)
+        #: the values of the free facts that were read, which they keep within a move
+        self.seen: dict[str, Any] = {}
+
+        def once(name: str, values: tuple[Any, ...]) -> Any:
+            if name not in self.seen:
+                self.seen[name] = answer(name, values)
+            return self.seen[name]
+
+        super().__init__(system, node, once)
         self.budget, self._twice = list(node.budget), twice
         self.happenings: list[Happening] = []
         self.rows: list[tuple[str, Row | None]] = []
@@ -363,7 +371,7 @@ def outcomes(
     while answers is not None:
         trial = Trial(system, node, answers)
         found = trial.result(move)
-        yield move._replace(seen=tuple(answers.known.items())), trial, found
+        yield move._replace(seen=tuple(trial.seen.items())), trial, found
         answers = answers.following()
 
 
@@ -379,19 +387,15 @@ KINDS = {
 }
 
 
+@dataclass(eq=False)
 class Violation(AssertionError):
     """A rule that does not hold: ``kind`` (``always``, ``possible``, ``eventually``; ``refused`` and ``raised``
     without a rule), ``rule``, and the shortest way to it: ``moves`` and ``happenings``."""
 
-    def __init__(
-        self,
-        kind: str,
-        rule: str,
-        moves: tuple[Move, ...] = (),
-        happenings: tuple[Happening, ...] = (),
-    ) -> None:
-        self.kind, self.rule, self.moves, self.happenings = kind, rule, moves, happenings
-        super().__init__(kind, rule, moves, happenings)
+    kind: str
+    rule: str
+    moves: tuple[Move, ...] = ()
+    happenings: tuple[Happening, ...] = ()
 
     def __str__(self) -> str:
         after = "" if self.kind == "possible" else f" after {len(self.moves)} moves"
@@ -411,8 +415,7 @@ class Violation(AssertionError):
             lines.append(f"    {ids[each.sender]}{arrow}{there}: {_escape(each.label)}")
             lines.append(f"    Note right of {there}: {_escape(each.note)}")
         if names:
-            first, last = ids[next(iter(names))], list(ids.values())[-1]
-            over = first if first == last else f"{first},{last}"
+            over = ",".join(dict.fromkeys(("p0", f"p{len(names) - 1}")))
             lines.append(f"    Note over {over}: {_escape(f'{KINDS[self.kind]}: {self.rule}')}")
         return "\n".join(lines) + "\n"
 
@@ -423,17 +426,14 @@ class Violation(AssertionError):
         """
         module, _, name = system.partition(":")
         title = re.sub(r"\W+", "_", self.rule.lower()).strip("_")[:70]
-        use, body = (
-            "Move, replay",
-            ["replay(", f"    {name},", *(f"    {move!r}," for move in self.moves), ")"],
-        )
         if self.kind == "possible":
-            use, body = "check", [f"check({name})"]
+            use, body = "check", f"    check({name})\n"
+        else:
+            steps = "".join(f"        {move!r},\n" for move in self.moves)
+            use, body = "Move, replay", f"    replay(\n        {name},\n{steps}    )\n"
         return (
             f"from quadriga.fsm.checking import {use}\nfrom {module} import {name}\n\n\n"
-            f'def test_{title}() -> None:\n    """{KINDS[self.kind].capitalize()}."""\n    '
-            + "\n    ".join(body)
-            + "\n"
+            f'def test_{title}() -> None:\n    """{KINDS[self.kind].capitalize()}."""\n{body}'
         )
 
 

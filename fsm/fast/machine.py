@@ -364,16 +364,11 @@ class FastMachine(Machine):
         return plan(model, args, kwargs)  # type: ignore[no-any-return]
 
     def _ask_unplanned(self, model: Any, trigger: Any, args: Any, kwargs: Any) -> bool:
-        if not HAS_FINAL or noisy() or not is_plain(self):
-            return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
-        event: Any = self.events.get(trigger)
         plan = None
-        if (
-            isinstance(event, FastEvent)
-            and self.model_attribute == "state"
-            and event.name == trigger
-        ):
-            plan = event.plan_to_ask(self, getattr(model, "state", None))
+        if HAS_FINAL and not noisy() and is_plain(self) and self.model_attribute == "state":
+            event: Any = self.events.get(trigger)
+            if isinstance(event, FastEvent) and event.name == trigger:
+                plan = event.plan_to_ask(self, getattr(model, "state", None))
         if plan is None:
             return super()._can_trigger(model, trigger, *args, **kwargs)  # type: ignore[no-any-return,misc]
         return plan(model, args, kwargs)  # type: ignore[no-any-return]

@@ -199,7 +199,7 @@ def test_facts_with_few_values_need_not_be_declared_and_others_are_told() -> Non
     assert (report.states, report.moves, report.untaken) == (2, 5, ())
     assert "car has no fact 'count': declare its values in facts=" in told(car(few))
     assert check(car(few), facts={"count": (1, 2)}).states == 2
-    assert "KeyError: 'by'" in told(car(is_wanted))
+    assert "KeyError: 'by: the sender does not say it" in told(car(is_wanted))
 
 
 def test_a_fact_for_ever_keeps_its_value() -> None:
