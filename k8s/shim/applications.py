@@ -473,6 +473,7 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.held_because = ""
     kernel.too_large.pop(app, None)
     gang = effect.gang and app.is_gang and not (app.timeout_over and not app.hard)
+    gang = gang and not _has_lost_its_nodes(kernel, app)
     if not effect.gang:
         app.resumed = True
     app.core_waits = gang
@@ -483,6 +484,14 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     pod_groups.choose(kernel, app, request)
     kernel.outbox.add_application(request)
     kernel.unanswered.setdefault(app.key, deque()).append(app)
+
+
+def _has_lost_its_nodes(kernel: Kernel, app: Application) -> bool:
+    """Return whether all that has started of a gang is on nodes that are gone. The core never hears of these pods, and
+    would wait for a gang whose placeholders nobody creates again."""
+    if app.placeholders or not app.with_node:
+        return False
+    return not any(task.node in kernel.nodes for task in app.tasks.values())
 
 
 def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None:
