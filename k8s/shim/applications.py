@@ -41,7 +41,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     """Create an application from the metadata of this pod (K58)."""
     namespace = kernel.namespaces.get(pod.metadata.namespace)
     metadata = _read(kernel, pod)
-    app = Application(metadata, pod, kernel.created_applications)
+    app = Application(metadata, pod, kernel.created_applications, kernel.nodes)
     kernel.created_applications += 1
     kernel.applications[app.key] = app
     app.resumed = identity.is_resumed(pod)
@@ -473,7 +473,6 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     app.held_because = ""
     kernel.too_large.pop(app, None)
     gang = effect.gang and app.is_gang and not (app.timeout_over and not app.hard)
-    gang = gang and not _has_lost_its_nodes(kernel, app)
     if not effect.gang:
         app.resumed = True
     app.core_waits = gang
@@ -484,14 +483,6 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     pod_groups.choose(kernel, app, request)
     kernel.outbox.add_application(request)
     kernel.unanswered.setdefault(app.key, deque()).append(app)
-
-
-def _has_lost_its_nodes(kernel: Kernel, app: Application) -> bool:
-    """Return whether all that has started of a gang is on nodes that are gone. The core never hears of these pods, and
-    would wait for a gang whose placeholders nobody creates again."""
-    if app.placeholders or not app.with_node:
-        return False
-    return not any(task.node in kernel.nodes for task in app.tasks.values())
 
 
 def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None:
