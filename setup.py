@@ -70,8 +70,8 @@ def extensions() -> list[Extension]:
         opt_level="2",
         debug_level="0",
     )
-    for extension in found:  # scores of nodes are the same on every machine
-        extension.extra_compile_args.append("-ffp-contract=off")
+    for extension in found:  # scores of nodes are the same on every machine; the extensions share one list
+        extension.extra_compile_args = [*extension.extra_compile_args, "-ffp-contract=off"]
     return found
 
 
