@@ -65,6 +65,7 @@ def shapes(sizes: Sizes) -> list[Figure]:
                     Figure(
                         f"{shape.name}: {name}, its processor time of a pod", found.busy * 1e6, "us"
                     ),
+                    Figure(f"{shape.name}: {name}, API server and etcd", found.server * 1e6, "us"),
                 ]
             figures += [
                 Figure(f"{shape.name}: ours to kube-scheduler's rate", ours.rate / stock.rate, "x"),

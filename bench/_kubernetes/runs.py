@@ -80,15 +80,15 @@ def bound_by_us(nodes: int, pods: Pods, *, arriving: bool = False) -> Bound:
         if not arriving:
             plane.add_pods(pods)
             all_there(plane, pods.count)
-        server = _server(plane)
+        server = server_time(plane)
         with shim(plane) as (child, before):
             if arriving:
-                server = _server(plane)
+                server = server_time(plane)
                 plane.etcd.put(plane.stored_pods(pods), together=1)
             else:
                 before = {"busy": 0.0, "threads": {}, "answers": {}}
             seconds = all_bound(plane, pods.count)
-            server = _server(plane) - server
+            server = server_time(plane) - server
             after = child.ask("tell")
         return Bound(
             pods.count,
@@ -113,10 +113,10 @@ def bound_raw(nodes: int, count: int, applications: int = 1) -> Bound:
         child = Child("raw_process", dataclasses.asdict(task))
         try:
             child.line()
-            server = _server(plane)
+            server = server_time(plane)
             told = child.ask("go")
             seconds = all_bound(plane, count)
-            server = _server(plane) - server
+            server = server_time(plane) - server
         finally:
             child.end()
         if told["refused"]:
@@ -131,11 +131,11 @@ def bound_by_stock(nodes: int, pods: Pods) -> Bound:
         plane.add_nodes(nodes)
         plane.add_pods(pods)
         all_there(plane, pods.count)
-        server = _server(plane)
+        server = server_time(plane)
         start_stock(plane)
         seconds = all_bound(plane, pods.count)
         busy = processor_time(plane.control.process("kube-scheduler").pid)
-        return Bound(pods.count, seconds, busy, _server(plane) - server, {}, {})
+        return Bound(pods.count, seconds, busy, server_time(plane) - server, {}, {})
 
 
 def start_stock(plane: Plane) -> None:
@@ -143,7 +143,8 @@ def start_stock(plane: Plane) -> None:
     plane.control.start_scheduler("--kube-api-qps=10000", "--kube-api-burst=10000")
 
 
-def _server(plane: Plane) -> float:
+def server_time(plane: Plane) -> float:
+    """Processor time of the API server and etcd until now (s)."""
     return sum(processor_time(plane.control.process(n).pid) for n in ("etcd", "kube-apiserver"))
 
 

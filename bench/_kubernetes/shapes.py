@@ -10,7 +10,7 @@ from typing import Any
 
 from bench._kubernetes.plane import OURS, STOCK, Plane, Pods, gang_of
 from bench._kubernetes.processes import processor_time
-from bench._kubernetes.runs import PATIENCE, shim, start_stock
+from bench._kubernetes.runs import PATIENCE, server_time, shim, start_stock
 
 #: The numbers of pods below are for so many; with fewer nodes they are in proportion.
 _NODES = 5_000
@@ -118,10 +118,11 @@ def add_nodes(plane: Plane, count: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Found:
     """``rate``: pods a second, from the creation of the first counted pod until the last one is bound;
-    ``busy``: the scheduler's processor time of a counted pod (s)."""
+    ``busy`` and ``server``: processor time of a counted pod (s), of the scheduler, and of API server and etcd."""
 
     rate: float
     busy: float
+    server: float
 
 
 def in_turn(plane: Plane, shape: Shape, nodes: int, turn: int) -> tuple[Found, Found]:
@@ -160,15 +161,15 @@ def _found(
         plane.etcd.put(plane.stored_pods(before), together=1)
         if shape.fits_before:
             _until_bound(plane, before)
-        busy = processor_time(pid)
+        busy, server = processor_time(pid), server_time(plane)
         plane.etcd.put(plane.stored_pods(counted), together=1)
         _until_bound(plane, counted)
-        busy = processor_time(pid) - busy
+        busy, server = processor_time(pid) - busy, server_time(plane) - server
     names = f"{counted.prefix}-"
     mine = [pod for pod in plane.observer.pods.values() if pod.bound and pod.name.startswith(names)]
     plane.remove_pods()
     seconds = max(pod.bound for pod in mine) - min(pod.added for pod in mine)
-    return Found(len(mine) / seconds, busy / len(mine))
+    return Found(len(mine) / seconds, busy / len(mine), server / len(mine))
 
 
 def _until_bound(plane: Plane, pods: Pods) -> None:

@@ -114,6 +114,8 @@ DROPS_PLACEHOLDERS: Final[frozenset[State]] = frozenset(
 )
 #: States of a gang whose time limit depends on its placeholder timeout.
 WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING})
+#: States in which the core has not received the application.
+UNTOLD: Final[frozenset[State]] = frozenset({NEW, HELD})
 #: States of an application that was not submitted.
 UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
 #: States in which the core has the asks that were sent; in others it drops them by itself.

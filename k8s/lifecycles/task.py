@@ -92,8 +92,8 @@ LOOKED_AT: Final[frozenset[State]] = frozenset({NEW, GATED})
 SOUGHT: Final[frozenset[State]] = frozenset({ASKED})
 #: States of a task that has a node, in the core or in the cluster.
 PLACED: Final = (RECOVERING, BINDING, BOUND, RELEASING)
-#: States of a task that the core has asks or allocations of.
-STARTED: Final[frozenset[State]] = frozenset({ASKED, RECOVERING, BINDING, BOUND, RELEASING})
+#: States of a task that the core is known to have asks or allocations of.
+STARTED: Final[frozenset[State]] = frozenset({ASKED, BINDING, BOUND, RELEASING})
 #: States of a task that is on its node.
 ON_NODE: Final[frozenset[State]] = frozenset({BOUND})
 #: States of a task that is reported as an existing allocation when the core restarts (K141, K151).

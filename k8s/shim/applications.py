@@ -41,7 +41,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
     """Create an application from the metadata of this pod (K58)."""
     namespace = kernel.namespaces.get(pod.metadata.namespace)
     metadata = _read(kernel, pod)
-    app = Application(metadata, pod, kernel.created_applications)
+    app = Application(metadata, pod, kernel.created_applications, kernel.nodes)
     kernel.created_applications += 1
     kernel.applications[app.key] = app
     app.resumed = identity.is_resumed(pod)

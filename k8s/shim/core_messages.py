@@ -174,8 +174,10 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
     for updated in response.updated:
         trigger = _UPDATES.get(updated.state)
         app = kernel.applications.get(updated.applicationID)
-        if trigger is None or app is None or updated.applicationID in kernel.unanswered:
-            continue  # while an answer is due, the update is about the previous application (K60)
+        if trigger is None or app is None:
+            continue
+        if app.state in application_fsm.UNTOLD or app.key in kernel.unanswered:
+            continue  # until its own answer has come, the update is about the previous application (K60)
         app.core_waits = app.core_waits and trigger != application_fsm.RESUME
         kernel.fire_application(app, trigger, reason=updated.message)
         if app.state in application_fsm.DONE:

@@ -5,6 +5,8 @@ Nothing here decides anything. The state of each entity changes only through its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quadriga.base.times import SECOND
 from quadriga.k8s.conversion import identity
 from quadriga.k8s.conversion.applications import ApplicationMetadata
@@ -187,6 +189,7 @@ class Application:
         "leaving",
         "members_until",
         "metadata",
+        "nodes",
         "number",
         "originator",
         "patience",
@@ -208,12 +211,20 @@ class Application:
         "with_node",
     )
 
-    def __init__(self, metadata: ApplicationMetadata, originator: Pod, number: int) -> None:
+    def __init__(
+        self,
+        metadata: ApplicationMetadata,
+        originator: Pod,
+        number: int,
+        nodes: Mapping[str, NodeEntry],
+    ) -> None:
         self.key = metadata.id
         self.state: application_fsm.State = APPLICATION.initial
         self.metadata = metadata
         #: number of earlier applications: distinguishes two with the same id
         self.number = number
+        #: those of the cluster, by name
+        self.nodes = nodes
         #: its live pods by UID, in the order of their arrival
         self.tasks: dict[str, Task] = {}
         #: those tasks that are placeholders
@@ -290,9 +301,10 @@ class Application:
 
     @property
     def has_started(self) -> bool:
-        """Whether a real pod has a node or was asked for."""
+        """Whether a real pod has a node or was asked for. One whose node went before the core knew it does not count:
+        it will be deleted, and the core never hears of it."""
         return any(
-            task.state in task_fsm.STARTED or task.node
+            task.state in task_fsm.STARTED or task.node in self.nodes
             for task in self.tasks.values()
             if not task.is_placeholder
         )

@@ -2,9 +2,9 @@
 
 Events never delay anything else. A full queue drops them, and a separate budget keeps them from using up the
 requests that binds need. An event costs the API server more than a bind, so while binds wait, events of type
-Normal get a tenth of the budget. The same event within ten minutes is not written again but counted in its
-series. The name of an event is derived from its content, so that a restarted process finds it.
-See D244.
+Normal get a tenth of the budget. Those about nodes always do, and come last: at its start the scheduler has one
+for each node of the cluster. The same event within ten minutes is not written again but counted in its series.
+The name of an event is derived from its content, so that a restarted process finds it. See D244.
 """
 
 from __future__ import annotations
@@ -108,11 +108,13 @@ class EventWriter:
         self._busy = busy
         self._limiter = TokenBucket(per_second, burst=per_second)
         a_tenth = max(1, per_second // 10)
-        self._busy_limiter = TokenBucket(a_tenth, burst=a_tenth)
+        #: for events of type Normal while binds wait, and for those about nodes
+        self._slow_limiter = TokenBucket(a_tenth, burst=a_tenth)
         #: events of the last ten minutes, the most recent one last
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
         self._warnings: _Heap = []
         self._others: _Heap = []
+        self._about_nodes: _Heap = []
         self._arrivals = 0
         self._last_name = 0
         self._failures = 0
@@ -126,7 +128,7 @@ class EventWriter:
     @property
     def waiting(self) -> int:
         """The number of events that wait to be written."""
-        return len(self._warnings) + len(self._others)
+        return len(self._warnings) + len(self._others) + len(self._about_nodes)
 
     def record(self, record: Record) -> None:
         """Write the event soon, or count it in the series of the same one."""
@@ -180,7 +182,9 @@ class EventWriter:
             self._wakeup.wake()
 
     def _heap(self, record: Record) -> _Heap:
-        return self._warnings if record.type == _WARNING else self._others
+        if record.type == _WARNING:
+            return self._warnings
+        return self._about_nodes if record.kind == "Node" else self._others
 
     def _forget_old(self, now: int) -> None:
         """Forget events whose series has ended, and the oldest if there are too many."""
@@ -196,26 +200,25 @@ class EventWriter:
             del self._known[event.key]
 
     async def _next(self) -> _Event:
-        """Return the next event; warnings come first."""
+        """Return the next event: warnings come first, events about nodes last."""
         while True:
             now = self._clock()
             first = max(self._limiter.ready_at(), self._paused_until)
+            slowly = max(first, self._slow_limiter.ready_at())
             times = []
-            if self._warnings:
-                times.append(max(self._warnings[0][0], first))
-                if times[0] <= now:
-                    self._limiter.take(now)
-                    return heappop(self._warnings)[2]
-            if self._others:
-                busy = self._busy()
-                times.append(max(self._others[0][0], first))
-                if busy:
-                    times[-1] = max(times[-1], self._busy_limiter.ready_at())
+            for heap, slow in (
+                (self._warnings, False),
+                (self._others, self._busy()),
+                (self._about_nodes, True),
+            ):
+                if not heap:
+                    continue
+                times.append(max(heap[0][0], slowly if slow else first))
                 if times[-1] <= now:
                     self._limiter.take(now)
-                    if busy:
-                        self._busy_limiter.take(now)
-                    return heappop(self._others)[2]
+                    if slow:
+                        self._slow_limiter.take(now)
+                    return heappop(heap)[2]
             await self._wakeup.sleep_until(min(times, default=None))
 
     # -- writing ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 refused: a Hard one tries again until its timeout (K202)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,9 +30,9 @@ def placed(world: World, number: int) -> int:
     return sum(bool(pod.spec.node_name) for pod in world.named(f"run{number}-"))
 
 
-def started(cores: str = "4") -> tuple[World, list[str]]:
+def started(cores: str = "4", **options: Any) -> tuple[World, list[str]]:
     """A cluster of one node on which the first run of the gang runs."""
-    world = cluster(cores)
+    world = cluster(cores, **options)
     world.start()
     members = run_of(world, 1)
     world.run(5)
@@ -110,6 +111,27 @@ def test_k200_a_restart_between_the_runs_changes_nothing() -> None:
         world.end_pod(uid, "Failed")
     world.run(60)
     assert placed(world, 2) == 0, "three of four would have room"
+    world.check()
+
+
+@pytest.mark.parametrize("how", ["always", "missing"])
+def test_k200_a_gang_is_one_again_whose_node_went_while_the_scheduler_was_down(how: str) -> None:
+    """The new members waited 15 minutes for a gang that nobody completed. Then those of a Hard one failed."""
+    world, members = started(values={"service.gangPlaceholders": how})
+    world.add_node("n2")
+    other = world.add_pod("other", "other", cpu="1").uid
+    world.run(5)
+    world.remove_node("n1")
+    world.restart()
+    run_of(world, 2)
+    world.run(5)
+    assert placed(world, 2) == 0, "three of four would have room"
+    world.delete_pod(other)
+    world.run(60)
+    assert placed(world, 2) == MEMBERS
+    delete(world, members)  # as the API server's garbage collector does
+    world.run(1000)
+    assert placed(world, 2) == MEMBERS and not world.phases()["Failed"]
     world.check()
 
 

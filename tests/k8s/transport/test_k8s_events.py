@@ -98,7 +98,7 @@ def test_k153_an_event_of_an_object_without_namespace_is_in_the_default_one(kind
 def test_k153_servers_before_1_21_want_events_of_nodes_in_another_namespace() -> None:
     played(server := Server([422]), of_node(), 1, of_node(note="another"), QUEUED, 1)
     namespaces = [each["metadata"]["namespace"] for each in server.bodies]
-    assert namespaces == ["default", "kube-system", "kube-system", "team"]
+    assert namespaces == ["default", "kube-system", "team", "kube-system"]
 
 
 def test_an_event_that_is_found_wrong_or_was_tried_six_times_is_given_up() -> None:
@@ -194,6 +194,16 @@ def test_k153_at_most_a_hundred_are_written_a_second_and_a_tenth_while_binds_wai
     assert len(server.times) == 500
     assert 105 <= sum(each < 10 for each in server.times) <= 111
     assert max(server.times) < 15
+
+
+def test_k153_events_about_nodes_come_last_and_get_a_tenth() -> None:
+    # A restarted scheduler has one for each node of the cluster.
+    nodes = [replace(each, kind="Node", namespace="") for each in noted(*range(2000))]
+    writer = played(server := Server(), *nodes, 0.1, *noted(*range(700)), 20)
+    pods = [n for n, each in enumerate(server.bodies) if each["regarding"]["kind"] == "Pod"]
+    assert len(pods) == 700 and server.times[pods[-1]] < 8
+    assert 150 <= len(server.bodies) - 700 <= 170
+    assert writer.counts["dropped"] == 1000
 
 
 def test_a_name_that_is_taken_is_replaced_but_not_after_a_lost_answer() -> None:
