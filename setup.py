@@ -75,8 +75,9 @@ def extensions() -> list[Extension]:
         opt_level="2",
         debug_level="0",
     )
-    for extension in found:  # scores of nodes are the same on every machine
-        extension.extra_compile_args.append("-ffp-contract=off")
+    # Scores of nodes are the same on every machine. The extensions share one list of arguments.
+    for extension in found:
+        extension.extra_compile_args = [*extension.extra_compile_args, "-ffp-contract=off"]
     return found
 
 

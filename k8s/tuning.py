@@ -74,6 +74,8 @@ class Tuning:
     """At most this many events of the last ten minutes are remembered; the oldest are forgotten first."""
     event_tries: int = 6
     """An event is given up after this many attempts."""
+    condition_grace_ns: int = SECOND
+    """The first condition of what need not wait for nodes is written this much later (ns), if it still waits then."""
     condition_writes: int = 8
     """At most this many conditions are written at a time."""
     explaining_share: int = 200

@@ -57,7 +57,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--order", action="append", choices=_ORDERS, help="repeatable")
     parser.add_argument("--mix", action="append", choices=_MIXES, help="repeatable")
     options = parser.parse_args(arguments)
-    nodes, shares = _read(options.folder)
+    try:
+        nodes, shares = _read(options.folder)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}")
     pods = shares if options.shares else _whole(shares)
     orders = options.order or [order for order in _ORDERS if order != _PLAIN or not options.shares]
     rows = []

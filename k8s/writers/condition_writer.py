@@ -5,6 +5,9 @@ condition only, so it cannot overwrite what others have written meanwhile. It is
 change; a changed message alone follows at most once a minute. ``kubectl describe`` does not show messages of
 conditions, so each one is recorded as an event too (K153).
 
+What a quota or a gang keeps waiting is often placed at once, such as members of a gang that are created one after
+the other. So its first condition is written after a moment only; `Unschedulable`, which autoscalers wait for, at once.
+
 Explanations cost time of the core. They take at most half a percent of it, so in a cluster with many waiting
 pods a message is renewed less often than once a minute.
 """
@@ -18,7 +21,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from quadriga.base.pacing import TokenBucket, backoff
@@ -75,6 +78,9 @@ class ConditionWriter:
     ``current`` returns the condition PodScheduled of a pod in the cluster. Without ``explain`` the message is
     the shim's. ``clock`` and ``wall`` return ns; ``wall`` since 1970.
     """
+
+    #: a first condition with another reason is written after a moment
+    _at_once: ClassVar[frozenset[str]] = frozenset({"Unschedulable"})
 
     def __init__(
         self,
@@ -167,7 +173,8 @@ class ConditionWriter:
         if entry.settled is not None:
             return
         if entry.written is None or entry.written[0] != entry.reason:
-            self._queue(entry, now)
+            may_pass = entry.written is None and entry.reason not in self._at_once
+            self._queue(entry, now + TUNING.condition_grace_ns if may_pass else now)
             return
         text = entry.explained or (entry.message if entry.renewed else entry.written[1])
         if text != entry.written[1]:
@@ -326,6 +333,8 @@ class ConditionWriter:
 
 class GroupConditionWriter(ConditionWriter):
     """Writes the condition of PodGroups at the same rate (K205): ``Scheduled`` is True, any other reason False."""
+
+    _at_once = frozenset({"Scheduled"})
 
     def __init__(
         self,

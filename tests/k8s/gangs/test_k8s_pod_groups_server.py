@@ -135,7 +135,7 @@ async def test_k205_the_condition_is_written_as_the_api_wants_it(schemas: dict[s
     server = ScriptedServer()
     async with virtual_time.at_work(GroupConditionWriter(server, clock=clock, wall=wall)) as writer:
         writer.set(says())
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         writer.set(says(message="less room"))
         await asyncio.sleep(120)
         writer.set(says("Scheduled", "all have a node", "v1beta1"))

@@ -85,6 +85,20 @@ def test_k155_k156_only_another_reason_is_written_at_once_and_it_is_no_transitio
     assert len(server.requests) == 1
 
 
+def test_k155_what_a_quota_or_a_gang_holds_for_a_moment_is_not_written() -> None:
+    early = [
+        waits(reason=SKIPPED, message="1 exist"),
+        0.5,
+        waits(reason=SKIPPED, message="2 exist"),
+    ]
+    played(server := Server(), *early, 0.4, "uid-1", 60)
+    assert server.requests == []
+    played(server := Server(), *early, 10)
+    assert (server.times, server.messages) == ([1], ["2 exist"])
+    played(server := Server(), *early, waits(), 10)
+    assert (server.times, server.messages) == ([0.5], ["no room"])
+
+
 def test_k156_a_message_is_renewed_at_most_once_a_minute_unless_it_is_as_written() -> None:
     changes = [step for second in range(100) for step in (waits(message=f"{second} nodes"), 1)]
     played(server := Server(), *changes, 200)
