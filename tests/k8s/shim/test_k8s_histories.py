@@ -15,10 +15,9 @@ from k8s_queues import DEFAULT, HARD, SMALL, SOFT, queues
 from k8s_world import World, failed, gang
 from msgspec.structs import replace
 
-from quadriga import si
 from quadriga.k8s import objects
-from quadriga.k8s.conversion import keys, messages
 from quadriga.k8s.shim import actions, inputs
+from tests.k8s.shim.test_k8s_audit import CASES, break_it
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "histories.json"
 
@@ -29,6 +28,7 @@ TREES = (
     queues(DEFAULT, SMALL, SURE, rules="[{name: provided, create: false}]"),
 )
 WORDS = ("root.default", "root.default", "root.small", "root.sure", "", "nowhere")
+QUOTA = {"yunikorn.apache.org/namespace.quota": '{"cpu": "2"}'}
 
 
 class Life(World):
@@ -44,13 +44,8 @@ class Life(World):
             self.said.append(repr(action))
         super()._effect(action)
 
-    def any_pod(self, *, placed: bool | None = None) -> objects.Pod | None:
-        found = [
-            pod
-            for pod in self.pods.values()
-            if placed is None or bool(pod.spec.node_name) == placed
-        ]
-        return self.rng.choice(found) if found else None
+    def any_pod(self) -> objects.Pod | None:
+        return self.rng.choice([*self.pods.values()]) if self.pods else None
 
     # -- steps -------------------------------------------------------------------------------------
 
@@ -130,7 +125,8 @@ class Life(World):
                 self.set_pod(pod)
 
     def placed_elsewhere(self) -> None:
-        if (pod := self.any_pod(placed=False)) and self.nodes and not pod.ended:
+        pod = self.any_pod()
+        if pod is not None and self.nodes and not (pod.ended or pod.spec.node_name):
             self.place(pod.uid, self.rng.choice([*self.nodes]))
 
     def node(self) -> None:
@@ -151,52 +147,39 @@ class Life(World):
         amounts = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
         return objects.NodeStatus(allocatable=amounts, conditions=(ready,))
 
-    def objects(self) -> None:
-        rng = self.rng
-        change = rng.choice(("ADDED", "DELETED"))
-        metadata = objects.Metadata(name="high", uid="class-high")
-        found = rng.choice((objects.PriorityClass(metadata, value=7), None))
-        if found is not None:
-            self.inputs.append(inputs.Changed(change, found))
-        elif "team" in self.namespaces and change == "DELETED":
-            self.inputs.append(inputs.Changed(change, self.namespaces.pop("team")))
-        else:
-            quota = {"yunikorn.apache.org/namespace.quota": '{"cpu": "2"}'}
-            self.add_namespace("team", **rng.choice((quota, {})))
-        self.inputs.append(inputs.VolumesChanged())
+    def other_objects(self) -> None:
+        high = objects.PriorityClass(objects.Metadata(name="high", uid="class-high"), value=7)
+        match self.rng.randrange(4):
+            case 0:
+                self.inputs.append(inputs.Changed(self.rng.choice(("ADDED", "DELETED")), high))
+            case 1:
+                self.inputs.append(inputs.VolumesChanged())
+            case 2 if "team" in self.namespaces:
+                self.inputs.append(inputs.Changed("DELETED", self.namespaces.pop("team")))
+            case _:
+                self.add_namespace("team", **self.rng.choice((QUOTA, {})))
 
     def faults(self) -> None:
         rng = self.rng
-        refused: Any = rng.choice(("name_taken", "refused"))
-        kind, answer = rng.choice(
-            (
-                (actions.Bind, failed),
-                (actions.Bind, lambda bind: inputs.BindEnded(bind.pod.uid, "gone")),
-                (
-                    actions.Bind,
-                    lambda bind: inputs.BindEnded(bind.pod.uid, "failed", "", "volumes", "x"),
-                ),
-                (actions.Create, lambda create: inputs.CreateEnded(*named(create), refused, "no")),
-            )
-        )
-        self.answer(kind, answer, rng.randint(1, 4))
+        refused = rng.choice(("name_taken", "refused"))
+        answers: list[tuple[type[actions.Action], Any]] = [
+            (actions.Bind, failed),
+            (actions.Bind, lambda bind: inputs.BindEnded(bind.pod.uid, "gone")),
+            (actions.Bind, lambda bind: replace(failed(bind), step="volumes")),
+            (actions.Create, lambda create: inputs.CreateEnded(*named(create), refused, "no")),
+        ]
+        self.answer(*rng.choice(answers), rng.randint(1, 4))
 
     def moods(self) -> None:
         """Of the checks before an ask and before a bind, and of the core."""
         rng = self.rng
         self.refuse_applications = rng.random() < 0.2
-        why, against = (
-            rng.choice(("", "", "claim x is missing")),
-            rng.choice((None, "port is taken")),
-        )
+        why, against = rng.choice(("", "no claim")), rng.choice((None, "port is taken"))
         self.blocked_reason = lambda pod: why if pod.metadata.name[-1] in "13" else ""
         self.cache.objection = lambda uid, node: against if uid[-1] in "24" else None  # type: ignore[method-assign]
 
     def settings_changed(self) -> None:
-        values = {
-            **settings_of(self.rng),
-            "queues.yaml": self.rng.choice((*TREES, "partitions: []")),
-        }
+        values = settings_of(self.rng) | {"queues.yaml": self.rng.choice((*TREES, "none"))}
         errors = self.rng.choice(((), (), ("a ConfigMap is no text",)))
         self.inputs.append(inputs.ConfigurationChanged(values, errors))
 
@@ -205,27 +188,17 @@ class Life(World):
         self.restart() if self.rng.random() < 0.5 else self.forget_core()
 
     def audits(self) -> None:
-        """The core has heard something that the shim knows nothing of."""
+        """The core and the caches do not know the same."""
         self.settle()
-        release: dict[str, Any] = {}
-        for pod in (self.any_pod(), self.any_pod(placed=True)):
-            if pod is not None:
-                app = pod.metadata.labels.get(keys.APP_ID, "nobody")
-                release = {"releases": [messages.release(pod.uid, app)]}
-                if self.rng.random() < 0.5:
-                    release = {"ask_releases": [messages.release_ask(pod.uid, app)]}
-                self.core.update_allocation(messages.allocations(self.settings, **release))
-        if self.nodes and self.rng.random() < 0.5:
-            item = messages.node_drained(self.rng.choice([*self.nodes]))
-            self.core.update_node(si.NodeRequest(rmID=self.settings.cluster_id, nodes=[item]))
-            if self.rng.random() < 0.2:
-                self.core.update_node(
-                    si.NodeRequest(
-                        rmID=self.settings.cluster_id, nodes=[messages.node_removed(item.nodeID)]
-                    )
-                )
-        if self.rng.random() < 0.3:
-            self.inputs.clear()
+        others = [pod for pod in self.pods.values() if pod.spec.scheduler_name == "another"]
+        ours = [pod for pod in self.pods.values() if pod not in others]
+        running = [pod for pod in ours if pod.spec.node_name]
+        waiting = [pod for pod in ours if pod not in running]
+        if self.shim.serving and self.nodes and others and running and waiting:
+            kinds = (others, running, running, waiting)
+            pods = [self.rng.choice(kind) for kind in kinds]
+            node = self.rng.choice([*self.nodes])
+            break_it(self, self.rng.choice([*CASES]), *pods, node=node)
         for _ in range(3):
             self.said.append(repr(self.audit()))
 
@@ -237,7 +210,7 @@ class Life(World):
             self.run(1)
         for name in [*self.groups]:
             self.remove_group(name)
-        self.run(4000)
+        self.run(400)
         for name in [*self.nodes]:
             self.remove_node(name)
         self.run(600)
@@ -269,8 +242,8 @@ def rng_name(life: Life) -> str:
 
 STEPS = {
     Life.pod: 9, Life.gang: 4, Life.member: 3, Life.pod_group: 3, Life.delete: 3, Life.finish: 3, Life.change: 4,
-    Life.placed_elsewhere: 2, Life.node: 2, Life.objects: 1, Life.faults: 2, Life.moods: 2, Life.settings_changed: 1,
-    Life.restarts: 0.7, Life.audits: 1, Life.wait: 9,
+    Life.placed_elsewhere: 2, Life.node: 2, Life.other_objects: 1, Life.faults: 2, Life.moods: 2, Life.wait: 9,
+    Life.settings_changed: 1, Life.restarts: 0.7, Life.audits: 3,
 }  # fmt: skip
 
 
