@@ -386,25 +386,6 @@ def test_s5_soft_the_loss_itself_may_complete_it(script: Script) -> None:
     assert state(script) == "Running"
 
 
-@pytest.mark.parametrize("style", ["Soft", "Hard"])
-def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str) -> None:
-    """It does not hold up a stateaware queue for ever: its real asks are held, and nothing else comes."""
-    config = queues("default", default="properties: {application.sort.policy: stateaware}")
-    script = scripted(config, order=order, memory=20)
-    script.app("g", gang={"memory": 5}, style=style)
-    script.ask("g", "real", memory=1)
-    assert launch(script, "next", "x", memory=1) == []
-    assert script.advance(15 * MINUTE - 1) == []
-    heard = script.advance(1)
-    script.confirm()
-    if style == "Hard":
-        assert "g Killed (killed)" in heard
-        assert "new next/x-0 on n1" in script.schedule()
-    else:
-        assert "g Accepted (resumed)" in heard
-        assert "new g/real-0 on n1" in script.schedule()
-
-
 def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script: Script) -> None:
     """It is larger than the cluster and asks for nodes (G12)."""
     gang(script, "p", announced=500, size=500)
@@ -415,22 +396,3 @@ def test_v7_s3_a_gang_whose_placeholders_are_pending_waits_on_and_says_so(script
     script.release_ask("g", "p")  # now nothing can come of it any more
     script.advance(15 * MINUTE)
     assert "new g/real-0 on n1" in script.schedule()
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script, again: bool) -> None:
-    """Unless it asks again."""
-    gang(script, "p0", announced=30, timeout_ms=60_000)
-    script.advance(MINUTE)
-    script.confirm()
-    assert state(script) == "Accepted"
-    if again:
-        script.ask("g", "large", memory=500)
-        script.advance(10 * MINUTE)
-        assert state(script) == "Accepted"
-        script.node("n9", memory=500)
-        assert script.schedule() == ["g Running (run)", "new g/large-0 on n9"]
-    else:
-        assert script.advance(MINUTE - 1) == []
-        assert script.advance(1) == ["g Waiting (wait)"]
-        assert script.advance(30) == ["g Completed (complete)"]

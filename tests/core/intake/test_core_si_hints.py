@@ -253,28 +253,6 @@ def test_explain_a_job_that_fits_no_node() -> None:
     assert check.remedy == "add a node with 80 CPU and 512 GiB memory"
 
 
-def test_explain_groups_nodes_by_their_reason() -> None:
-    script = Script()
-    for number in range(3):
-        script.node(f"full{number}", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", "b", "c", vcore=1000)
-    script.schedule()
-    for number in range(2):
-        script.node(f"drained{number}", NodeInfo.CREATE_DRAIN, vcore=4000)
-    script.node("small", vcore=10)
-    script.ask("app", "d", vcore=1000)
-    found = explain(script, "app", "d")
-    about = [(c.passed, c.text) for c in found.checks if c.about.startswith("node")]
-    assert about == [
-        (True, "5 of 6 nodes are large enough"),
-        (False, "3 nodes: not enough free CPU; node full0 comes nearest and lacks 1 CPU"),
-        (False, "2 nodes: draining"),
-    ]
-    script.node("drained1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert script.scheduler.explain("app", "d").reasons == ()
-
-
 def test_explain_maxapplications_and_no_node_at_all() -> None:
     found = explain(cluster(4000, ONE_RUNS, "one", "two"), "two")
     assert found.reasons == ("queue root.q runs 1 of 1 applications",)

@@ -96,26 +96,6 @@ def test_x43_the_setting_may_change_and_must_make_sense() -> None:
         script.configure("", {"si.schedulingStates": "some"})
 
 
-def test_x43_the_hold_and_the_gate_of_a_gang() -> None:
-    script = queue(room(4))
-    script.ask("a", "k", vcore=2000)
-    script.schedule()
-    script.app("g", gang={"vcore": 3000})
-    script.ask("g", "p1", "p2", "p3", vcore=1000, group="tg", placeholder=True)
-    waits(script)
-    reason = "queue root.default has no room for the whole gang"
-    assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in (1, 2, 3)]
-    script = queue("parent: false")
-    script.app("g", gang={"vcore": 20_000})
-    script.ask("g", "p1", "p2", vcore=10_000, group="tg", placeholder=True)
-    script.ask("g", "m", vcore=1000, group="tg")
-    waits(script, 1.5)
-    assert sorted(states(script)) == [
-        ("FAILED", "g/p2", "request is waiting for cluster resources become available"),
-        ("SKIPPED", "g/m", "it waits until its gang is complete"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("of_queue", "who"),
     [

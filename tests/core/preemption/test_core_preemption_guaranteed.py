@@ -12,7 +12,6 @@ from preemption_side import (
     filled,
     news,
     preempted,
-    preempting,
     reserved,
     victims,
 )
@@ -29,34 +28,6 @@ def one_victim() -> Script:
     script = filled()
     assert victims(script) == ["low/n1-3-0"]
     return script
-
-
-def test_5_9_a_queue_below_its_guarantee_preempts_in_one_above() -> None:
-    script = filled()
-    ask(script, "high", "h", vcore=1)
-    assert script.schedule() == []
-    assert explained(script) == "may preempt in 1 s"
-    script.advance(0.999)
-    assert script.schedule() == []
-    script.advance(0.001)
-    assert explained(script) == "may preempt in the next round"
-    assert preempted(script.schedule()) == ["low/n1-3-0"]
-    message = script.messages[-1].message.released[0]
-    assert message.message == "preempting allocations to free up resources to run ask: h"
-    assert reserved(script) == {"n1": "high/h"}
-    assert explained(script) == "preempted, to run on node n1: waits for the confirmations"
-    assert preempting(script, "root.low") == preempting(script, "root") == {"vcore": 1}
-    for _ in range(5):
-        assert after(script, 20) == []  # once for each ask
-    root = script.scheduler.partition().root
-    assert sum(root.allocated) == 4  # nothing is free before it is gone
-    script.ask("low", "more", priority=100, vcore=1)
-    script.confirm(PREEMPTED)
-    assert preempting(script, "root") == {}
-    assert news(script.schedule()) == ["high/h-0 on n1"]  # before who is more urgent
-    assert reserved(script) == {}
-    script.release("high", "h-0")  # the application of the victim goes on
-    assert news(script.schedule()) == ["low/more-0 on n1"]
 
 
 def test_2_2_2_10_the_delay_is_thirty_seconds_and_a_shorter_one_applies_to_pending_asks() -> None:

@@ -7,7 +7,6 @@ import pytest
 from preemption_side import (
     PREEMPTED,
     TWO_QUEUES,
-    after,
     ask,
     cluster,
     filled,
@@ -61,25 +60,6 @@ def test_5_9_no_retry_without_a_change() -> None:
     victims(script)
     deadlines(script, 60)
     assert deadlines(script, 3000) == []
-
-
-def test_5_9_a_queue_above_its_guarantee_waits_for_its_own_releases() -> None:
-    """What becomes free elsewhere does not help: the queue itself must get resources back."""
-    script = filled(size=8)
-    assert victims(script, "h", "more", vcore=4) == [f"low/n1-{n}-0" for n in (7, 6, 5, 4)]
-    script.confirm(PREEMPTED)
-    assert news(script.schedule()) == ["high/h-0 on n1"]
-    after(script, 20)
-    failures = script.scheduler.partition().failed_preemptions.by_shape
-    (failed,) = failures.values()
-    assert "above its guarantee" in failed.why
-    script.release("low", "n1-0-0")
-    script.schedule()
-    after(script, 100)
-    assert failed in failures.values()
-    script.release("high", "h-0")
-    script.schedule()
-    assert failed not in failures.values()
 
 
 def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:

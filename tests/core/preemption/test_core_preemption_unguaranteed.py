@@ -106,22 +106,6 @@ def test_5_9_a_queue_takes_its_guarantee_from_others_below_the_same_parent(size:
     assert jobs.run() == {"guest": size - 2, "owner": 2}
 
 
-def test_5_9_the_guarantee_of_a_parent_is_taken_from_outside_only() -> None:
-    """Below it, queues without a guarantee do not preempt one another."""
-    config = queues(f"top{granted(4)}, {below('owner', 'guest')}", "other")
-    jobs = Jobs(config, 3)
-    jobs.submit("guest", "top.guest", 3)
-    jobs.submit("owner", "top.owner", 3)
-    assert jobs.run() == {"guest": 3, "owner": 0}
-    jobs = Jobs(config, 6)
-    jobs.submit("outside", "other", 4)
-    jobs.submit("guest", "top.guest", 2)
-    jobs.submit("owner", "top.owner", 3)
-    assert jobs.run() == {"outside": 2, "guest": 2, "owner": 2}
-    text = explained(jobs.script, "owner", "owner-9")
-    assert text.startswith("root.top would be 1m CPU above what is guaranteed to it, so it may not")
-
-
 def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
     config = queues("a" + granted(3), "b" + granted(2), "c", "d, resources: {guaranteed: {gpu: 1}}")
     jobs = Jobs(config, *[2] * 4)

@@ -12,8 +12,6 @@ from quadriga import si
 from quadriga.core import Options
 from quadriga.core.events.records import message_of
 from quadriga.core.intake import asks, repeated_asks
-from quadriga.core.model.ask import Ask, AskKind, Terms
-from quadriga.core.resources.shapes import Requirements
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduling import batch, turns
 from quadriga.core.scheduling.cycle import decide
@@ -260,24 +258,6 @@ def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> Non
     least = {"place_in_batch": 500, "replace_in_batch": 50, "add_repeated": 1000, "missing": 5}
     assert all(made[name] > number for name, number in least.items()), made
     assert sum(map(len, said)) > made["place_in_batch"]
-
-
-@pytest.mark.interpreted
-def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
-    app = World(1, 1).scheduler.partition().applications["app-0"]
-    kind = AskKind(Requirements((1, 2), "n1"), priority=9, placeholder=True, task_group="group")
-    first = Ask(app, "first", kind, 7, 11)
-    said = {
-        "kind": kind,
-        "pending": 4,
-        "terms": Terms({"a": "b"}, originator=True, run_limit=13, allow_preempt_self=False),
-    }
-    for name, value in said.items():
-        setattr(first, name, value)
-    other = first.like("other", 8, 12)
-    fresh = Ask(app, "other", AskKind(Requirements((1, 2))), 8, 12)
-    for name in Ask.__slots__:
-        assert getattr(other, name) == said.get(name, getattr(fresh, name)), name
 
 
 def with_asks(*keys: tuple[str, int], **more: Any) -> tuple[World, Any]:

@@ -106,30 +106,6 @@ def test_5_7_the_named_node_is_the_one_of_a_decision() -> None:
         assert script.schedule()[-1] == f"new app-{key}/{key}-0 on n2"
 
 
-def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
-    script = on_nodes(queues("q", q="resources: {max: {vcore: 40}}"), n1=30_000, n2=3_000, n3=3_000)
-    run(script, "plain", "x", queue="root.q", vcore=24_000)
-    asked: Any = {"queue": "root.q", "group": "g", "placeholder": True}
-    run(script, "app-7", "p0", "p1", gang={"vcore": 12_000}, vcore=6_000, **asked)
-    submit(script, "big", "p", gang={"vcore": 8_000}, vcore=4_000, **asked)
-    found = explained(script, "big", "p")
-    (gate,) = about(found, "gang")
-    assert gate.text == (
-        "the whole gang needs 8 CPU, queue root.q has room for 4 CPU: limit 40 CPU, "
-        "used 30 CPU, 6 CPU kept for the gang app-7"
-    )
-    sums = {"limit": 40_000, "used": 30_000, "kept": 6_000, "asked": 8_000, "headroom": 4_000}
-    assert dict(gate.numbers) == sums
-    assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
-    assert gate.remedy == ""  # there is no node for it either
-    assert found.together == ("raise the max of root.q by 10 CPU", "add a node with 4 CPU")
-    quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
-    assert dict(quota.numbers)["headroom"] == 10_000  # what is kept for gangs bounds gangs only
-    assert found.verdict == (
-        "The whole gang has to fit before it starts: it needs 8 CPU, and queue root.q has room for 4 CPU."
-    )
-
-
 def test_explain_x16_counts_the_gangs_that_it_does_not_name() -> None:
     script = on_nodes(queues("q", q="resources: {max: {vcore: 4}}"), n1=9_000)
     asked: Any = {"queue": "root.q", "group": "g", "placeholder": True, "vcore": 300}
@@ -156,23 +132,6 @@ def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> N
         "1 node: not enough free CPU; node n1 comes nearest and lacks 1 CPU",
         "1 node: draining",
     ]
-
-
-def test_explain_has_one_sentence_that_comes_first() -> None:
-    script = on_nodes(queues("q", q="maxapplications: 1, resources: {max: {vcore: 3}}"), n1=9000)
-    for app in ("one", "two"):
-        submit(script, app, "a", "b", queue="root.q", vcore=2000)
-    script.schedule()
-    check = next(c for c in explained(script, "one", "b").checks if c.subject == "queue root.q")
-    assert (check.type, check.remedy) == ("vcore", "raise the max of root.q by 1 CPU")
-    assert dict(check.numbers) == {"limit": 3000, "used": 2000, "asked": 2000, "headroom": 1000}
-    script.ask("one", "huge", vcore=90_000)
-    for app, key, verdict in (
-        ("one", "b", "The quota of queue root.q has 1 CPU left, and it asks for 2 CPU."),
-        ("two", "a", "Queue root.q runs 1 of 1 applications."),
-        ("one", "huge", "No node is large enough for it: it needs 90 CPU on one node."),
-    ):
-        assert explained(script, app, key).verdict == verdict
 
 
 def test_explain_says_that_others_have_been_preempted_for_it() -> None:

@@ -18,6 +18,7 @@ from everything_life import Life
 from quadriga.core import SchedulerService
 from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.si import NodeInfo, NullCallback, RegisterResourceManagerRequest
+from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import Script
 from tests.core.views.test_core_views_fields import everything
 
@@ -55,12 +56,17 @@ def small_gang_cluster() -> Script:
     script.app("gang", "root.gangs", user="ann", gang={"vcore": 4500, "memory": 30})
     serve(script, "gang", "p1", "p2", "p3", group="worker", placeholder=True, vcore=1500, memory=10)
     script.advance(31)
-    script.ask("gang", "w1", "w2", group="worker", priority=1, vcore=1500, memory=10)
+    script.ask(
+        "gang", "w1", "w2", group="worker", priority=1, tags={"a": "b"}, vcore=1500, memory=10
+    )
     script.schedule(1)
     script.confirm()
     script.schedule(1)
     script.app("wide", "root.batch", user="bob", tags={"a": "b"})
     script.ask("wide", "k", tags={"kubernetes.io/meta/podName": "pod"}, vcore=3000, memory=5)
+    asked = {TAG_REQUIRED_NODE: "n9", "a": "b"}  # with every field
+    more: dict[str, Any] = {"repeat": 3, "priority": -4, "timeout_ms": 90_500, "originator": True}
+    script.ask("wide", "all", tags=asked, **more, vcore=500)
     script.app("bad", "root.gangs", gang={"vcore": 7000})
     later(script, 3)
     return script

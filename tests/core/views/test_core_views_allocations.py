@@ -5,45 +5,10 @@ from core_world import queues, scripted
 from views_side import TREE, app_of, ask_of, has, log_of, views_of
 
 from quadriga.core.views import Holdings, holdings_of
-from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.scripted.script import ONE_QUEUE, Script
 from quadriga.web.pages.data.application import application
 
 # -- asks ------------------------------------------------------------------------------------------
-
-
-def test_2_14_an_ask_says_what_was_asked() -> None:
-    script = scripted(ONE_QUEUE, "app")
-    script.ask(
-        "app",
-        "k",
-        repeat=3,
-        priority=-4,
-        timeout_ms=1500,
-        originator=True,
-        tags={TAG_REQUIRED_NODE: "n9", "a": "b"},
-        vcore=500,
-    )
-    (ask,) = app_of(script, "app")["requests"]
-    assert ask == {
-        "allocationKey": "k",
-        "allocationTags": {"a": "b", TAG_REQUIRED_NODE: "n9"},
-        "requestTime": 0,
-        "resource": {"vcore": 500},
-        "pendingCount": 3,
-        "priority": "-4",
-        "requiredNodeId": "n9",
-        "applicationId": "app",
-        "partition": "default",
-        "placeholder": False,
-        "placeholderTimeout": 1_500_000_000,
-        "taskGroupName": "",
-        "allocationLog": [],
-        "triggeredPreemption": False,
-        "originator": True,
-        "schedulingAttempted": False,
-        "triggeredScaleUp": False,
-    }
 
 
 def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
@@ -133,34 +98,6 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
 
 
 # -- allocations, gangs ----------------------------------------------------------------------------
-
-
-def test_2_14_an_allocation_says_where_and_when() -> None:
-    script = on_nodes(n1=4000, apps=["app"])
-    script.advance(1)
-    script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
-    later(script, 2)
-    (allocation,) = app_of(script, "app")["allocations"]
-    assert allocation == {
-        "allocationKey": "k",
-        "allocationTags": {"a": "b"},
-        "requestTime": 1 * 10**9,
-        "allocationTime": 3 * 10**9,
-        "allocationDelay": 2 * 10**9,
-        "uuid": "k-0",
-        "allocationID": "k-0",
-        "resource": {"vcore": 1000},
-        "priority": "3",
-        "nodeId": "n1",
-        "applicationId": "app",
-        "partition": "default",
-        "placeholder": False,
-        "placeholderUsed": False,
-        "taskGroupName": "",
-        "preempted": False,
-        "originator": True,
-    }
-    assert views_of(script).node("default", "n1")["allocations"] == [allocation]
 
 
 def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed() -> None:

@@ -10,7 +10,7 @@ from views_side import has
 
 from quadriga.core.views import History, Sample, Views
 from quadriga.core.views.nodes import BUCKETS, bucket_of
-from quadriga.si import Allocation, AllocationResponse, NodeInfo
+from quadriga.si import Allocation, AllocationResponse
 from quadriga.sim.scripted.script import Script, resource
 
 QUEUES = queues("p.a", "p.b", p_a="resources: {guaranteed: {vcore: 1}, max: {vcore: 3}}")
@@ -58,31 +58,6 @@ def test_2_14_nodes_by_how_full_they_are_of_each_type() -> None:
 
 
 # -- counters --------------------------------------------------------------------------------------
-
-
-def test_2_15_everything_is_counted_once() -> None:
-    script = Script(QUEUES)
-    views = Views(script.scheduler)
-    script.node("n1", vcore=4000)
-    script.node("n2", NodeInfo.CREATE_DRAIN, attributes={"ready": "false"}, vcore=4000)
-    script.node("n3", vcore=1)
-    script.node("n3", NodeInfo.DECOMISSION)
-    for name in ("app", "done", "odd"):
-        script.app(name, "root.p.a")
-    script.app("bad", "root.nowhere")
-    submit(script, "app", "k", queue="root.p.a", repeat=3, vcore=1000)
-    script.ask("nobody", "k", vcore=1)
-    serve(script, "done", "d", vcore=1)
-    script.release("app", "k-0")
-    script.schedule()
-    script.release("done")
-    script.advance(31)
-    found = views.counters(errors=2)
-    assert found["containers"] == {"allocated": 4, "released": 2, "rejected": 1, "error": 2}
-    assert found["submissions"] == {"new": 5, "accepted": 3, "rejected": 2}
-    assert found["applications"] == {"Completed": 1, "New": 1, "Rejected": 2, "Running": 1}
-    has(found["nodes"], active=1, draining=1, decommissioned=1, unhealthy=1, failed=0)
-    assert found["node_usage"]["vcore"] == [1, 0, 0, 0, 1, 0, 0, 0, 0, 0]
 
 
 def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:

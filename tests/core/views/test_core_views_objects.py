@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from core_steps import later, on_nodes, partitions, run, serve, submit
+from core_steps import on_nodes, partitions, run, serve
 from core_world import queues, report
 from views_side import TREE, app_of, has, views_of
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import BadRequest, NotFound, ViewError, Views
 from quadriga.core.views.quantities import percent, percentages
-from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
+from quadriga.si import Allocation, RegisterResourceManagerRequest
 from quadriga.si.constants import FOREIGN_STATIC, TAG_FOREIGN
 from quadriga.sim.scripted.script import Script, resource
 
@@ -106,48 +106,7 @@ def test_5_13_abs_used_capacity(used: int, whole: int, expected: int) -> None:
     assert percentages({"a": 1, "b": 1}, {"b": 2, "c": 2}) == {"b": 50}
 
 
-def test_2_14_an_application_from_submission_to_its_end() -> None:
-    script = on_nodes(extra={"si.stateNames": "quadriga"}, n1=4000)
-    script.advance(5)
-    script.app("app", tags={"kind": "x"})
-    new = app_of(script, "app")
-    has(new, applicationState="New", submissionTime=5 * 10**9, startTime=None, finishedTime=None)
-    has(new, stateLog=[], requests=[], allocations=[], maxRequestPriority=-(2**31))
-    script.ask("app", "k", repeat=2, priority=7, vcore=3000)
-    later(script, 1)
-    size = {"vcore": 3000}
-    running = app_of(script, "app")
-    has(running, usedResource=size, maxUsedResource=size, pendingResource=size)
-    has(running, startTime=6 * 10**9, maxRequestPriority=7)
-    script.release_ask("app", "k")
-    script.advance(2)
-    script.release("app", "k-0")
-    waiting = app_of(script, "app")
-    has(waiting, applicationState="Completing", usedResource={}, maxUsedResource=size)
-    script.advance(31)
-    ended = app_of(script, "app")
-    has(ended, finishedTime=38 * 10**9, queueName="root.default")
-    assert [(each["time"] // 10**9, each["applicationState"]) for each in ended["stateLog"]] == [
-        *[(5, "Accepted"), (6, "Running"), (8, "Completing"), (38, "Completed")]
-    ]
-    assert ended["resourceHistory"]["resourceUsage"] == {"UNKNOWN": {"vcore": 6000}}
-
-
 # -- nodes -----------------------------------------------------------------------------------------
-
-
-def test_2_14_a_node_with_what_others_use() -> None:
-    script = Script()
-    named = {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
-    script.node("n1", attributes=named, occupied={"vcore": 500}, vcore=4000, memory=100)
-    run(script, "app", "k", vcore=1390)
-    node = views_of(script).node("default", "n1")
-    has(node, hostName="host-1", rackName="rack-1", attributes=named, isReserved=False)
-    has(node, schedulable=True, capacity={"memory": 100, "vcore": 4000})
-    has(node, allocated={"memory": 0, "vcore": 1390}, occupied={"memory": 0, "vcore": 500})
-    has(node, available={"memory": 100, "vcore": 2110}, utilized={"memory": 0, "vcore": 34})
-    script.node("n1", NodeInfo.DRAIN_NODE)
-    has(views_of(script).node("default", "n1"), schedulable=False)
 
 
 def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
@@ -179,32 +138,6 @@ def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
 
 
 # -- partitions, clusters --------------------------------------------------------------------------
-
-
-def test_2_14_a_partition_in_numbers() -> None:
-    script = on_nodes(TREE, n1={"vcore": 4000, "memory": 30}, n2=2000)
-    submit(script, "app", "k", queue="root.dev", repeat=2, vcore=1000, memory=5)
-    script.app("idle", "root.dev")
-    script.app("bad", "root.nowhere")
-    script.schedule()
-    (partition,) = views_of(script).partitions()
-    assert partition == {
-        "clusterId": "rm",
-        "name": "default",
-        "capacity": {
-            "capacity": {"memory": 30, "vcore": 6000},
-            "usedCapacity": {"memory": 10, "vcore": 2000},
-            "utilization": {"memory": 33, "vcore": 33},
-        },
-        "nodeSortingPolicy": {"type": "binpacking", "resourceWeights": {"gpu": 1.0, "vcore": 2.5}},
-        "totalNodes": 2,
-        "applications": {"New": 1, "Rejected": 1, "Running": 1, "total": 3},
-        "totalContainers": 2,
-        "state": "Active",
-        "lastStateTransitionTime": 0,
-        "preemptionEnabled": False,
-        "quotaPreemptionEnabled": False,
-    }
 
 
 def test_2_14_a_partition_knows_when_it_last_changed_its_state() -> None:

@@ -73,9 +73,10 @@ CASES = {each: set(kinds.split()) for kinds, breaks in KINDS.items() for each in
 UNHEARD = "lose_own keep_own lose_ask keep_application lose_application lose_node keep_node".split()
 
 
-def break_it(world: World, how: str) -> None:
-    other, own, ask = (pod_of(world, name) for name in ("other", "a", "wide"))
-    settings, ended = world.settings, long_gone(pod_of(world, "b"))
+def break_it(world: World, how: str, *pods: Pod, node: str = "n2") -> None:
+    """By a pod of another scheduler, two of ours that run and one that waits; or by a node."""
+    other, own, ended, ask = pods or (pod_of(world, name) for name in ("other", "a", "b", "wide"))
+    settings, ended = world.settings, long_gone(ended)
     item = None
     match how:
         case "lose_foreign":
@@ -108,10 +109,10 @@ def break_it(world: World, how: str) -> None:
             remove = [messages.remove_application("app")]
             world.core.update_application(messages.applications(settings, (), remove))
         case "close_node":
-            item = messages.node_drained("n2")
+            item = messages.node_drained(node)
         case "shrink_node":
             small = si.Resource(resources={"vcore": si.Quantity(value=1)})
-            item = si.NodeInfo(nodeID="n2", action=si.NodeInfo.UPDATE, schedulableResource=small)
+            item = si.NodeInfo(nodeID=node, action=si.NodeInfo.UPDATE, schedulableResource=small)
         case "lose_node":
             item = messages.node_removed("n1")
         case "keep_node":
@@ -121,12 +122,12 @@ def break_it(world: World, how: str) -> None:
             world.settle()
         case "leave_out":
             world.cache.set_pod(other)
-            del world.shim._kernel.foreign[other.uid]
+            world.shim._kernel.foreign.pop(other.uid, None)
         case "keep_in_cache":
             world.inputs.append(Changed("ADDED", ended))
             world.settle()
         case "keep_assumption":
-            assert world.cache.assume(ask.uid, "n2") is None
+            assert world.cache.assume(ask.uid, node) is None
     if item is not None:
         world.core.update_node(si.NodeRequest(rmID=settings.cluster_id, nodes=[item]))
     if how in UNHEARD:

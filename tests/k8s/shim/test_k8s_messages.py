@@ -293,26 +293,6 @@ def test_k46_the_creation_time(text: str, seconds: str | None) -> None:
     assert tags.get("creationTime") == seconds
 
 
-def test_k91_an_allocation_is_the_ask_with_its_node() -> None:
-    one = pod(
-        labels={"app": "x"},
-        annotations={DOMAIN + "task-group-name": "workers", **FLAG},
-        spec={"containers": [container(cpu="1")], "priority": 7, "nodeName": "n1"},
-    )
-    asked = messages.ask(one, "app-1", SETTINGS, originator=True)
-    found = messages.allocation(one, "app-1", SETTINGS, originator=True)
-    assert found.nodeID == "n1"
-    assert found.resourcePerAlloc == asked.resourceAsk
-    assert found.allocationTags == asked.tags
-    assert found.originator
-    assert found.placeholder is True
-    same = "allocationKey applicationID partitionName priority taskGroupName placeholder"
-    for name in (*same.split(), "preemptionPolicy"):
-        assert getattr(found, name) == getattr(asked, name)
-    for each in (one, pod()):  # it does not know its node yet
-        assert messages.allocation(each, "a", SETTINGS, node="n2").nodeID == "n2"
-
-
 @pytest.mark.parametrize(("kind", "value"), [("Node", "static"), ("ReplicaSet", "default")])
 def test_k91_a_foreign_allocation_has_no_application(kind: str, value: str) -> None:
     one = pod(
