@@ -111,6 +111,7 @@ def _begin(partition: Partition, now: int) -> None:
     waiting, grown = partition.waiting, partition.node_index.grown
     if not waiting.deferred_asks and not waiting.deferred_gangs:
         grown.clear()
+        waiting.grown.clear()
         return
     if now < waiting.again and not grown and not any(each.outdated for each in waiting.rest_on):
         return
