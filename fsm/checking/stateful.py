@@ -50,8 +50,12 @@ def stateful(subject: Subject, **options: Any) -> type[RuleBasedStateMachine]:
             if not possible:
                 return
             move = data.draw(st.sampled_from(possible), label="move")
-            draw = lambda name, values: data.draw(st.sampled_from(values), label=name)  # noqa: E731
-            trial = Trial(system, self.node, draw, twice=True)
+            trial = Trial(
+                system,
+                self.node,
+                lambda name, values: data.draw(st.sampled_from(values), label=name),
+                twice=True,
+            )
             found = trial.result(move)
             if isinstance(found, Overflow):
                 return

@@ -111,9 +111,10 @@ class World:
         if name in role.kept:
             fact = self.lives[role.number].facts[role.kept[name]]
             if isinstance(fact, Once):
-                fact = self._answer and self._answer(f"{role.name}.{name}", fact)
-                if self._answer:
-                    self.put(role, name, fact)
+                if self._answer is None:
+                    return None
+                fact = self._answer(f"{role.name}.{name}", fact)
+                self.put(role, name, fact)
             return fact
         fact = role.facts.get(name, ())
         if callable(fact):

@@ -167,11 +167,10 @@ OFTEN |= {"quota": 2, "remove node": 1, "add node": 1, "shim": 1, "core": 1}
 
 
 class TaskGroupsPlay:
-    """Gangs of task groups on nodes of two cores, with all that may happen to them."""
+    """Hard gangs of task groups on nodes of two cores, with all that may happen to them."""
 
-    def __init__(self, choose: Random, nodes: int, style: str, how: str) -> None:
+    def __init__(self, choose: Random, nodes: int, how: str) -> None:
         self.choose, self.nodes, self.quota = choose, {f"n{n}" for n in range(nodes)}, 99
-        self.policy = f"gangSchedulingStyle={style}"
         self.world = WitnessedWorld.__new__(WitnessedWorld)
         self.world.witness = self.witness = TaskGroups(self.world)
         self.world.__init__({"service.gangPlaceholders": how})  # type: ignore[misc]
@@ -186,10 +185,10 @@ class TaskGroupsPlay:
         return CreateEnded(create.application_id, create.group, name, "refused", "exceeded quota")
 
     def add(self, name: str, number: int) -> None:
-        groups = [gang(name, LEAST[name])]
+        groups, policy = [gang(name, LEAST[name])], "gangSchedulingStyle=Hard"
         for _ in range(number):
             pod = f"{name}-{next(self.world.numbers)}"
-            self.world.add_pod(pod, name, group=name, groups=groups, policy=self.policy)
+            self.world.add_pod(pod, name, group=name, groups=groups, policy=policy)
 
     def step(self) -> None:
         what = self.choose.choices([*OFTEN], [*OFTEN.values()])[0]
@@ -227,7 +226,7 @@ class TaskGroupsPlay:
 def test_k200_d356_no_part_of_a_gang_is_bound_and_none_is_forgotten(
     choose: Random, nodes: int, how: str
 ) -> None:
-    found = TaskGroupsPlay(choose, nodes, "Hard", how)
+    found = TaskGroupsPlay(choose, nodes, how)
     for _ in range(choose.randint(5, 40)):
         found.step()
     found.quota = 99
@@ -239,7 +238,7 @@ def test_k200_d356_no_part_of_a_gang_is_bound_and_none_is_forgotten(
 
 def test_k200_answers_about_an_application_that_was_removed_do_not_concern_the_next_one() -> None:
     """The core fails an application that is removed before it has asked for anything."""
-    found = TaskGroupsPlay(Random(), 3, "Hard", "missing")
+    found = TaskGroupsPlay(Random(), 3, "missing")
     found.quota = 1
     found.add("c", 1)
     found.world.run(2)
