@@ -162,5 +162,5 @@ def test_x15_x31_every_altered_message_is_noticed(recordings: list[Scenario], ve
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [V15, V18])
 def test_x15_x31_altered_messages_are_noticed(recordings: list[Scenario], version: str) -> None:
-    long = (each for each in recordings if len(each.steps) > SHORT)
-    assert altered(long, version, ALLOWED_IN_LONG[version]) > 3_800
+    long = [each for each in recordings if len(each.steps) > SHORT][::2]
+    assert altered(long, version, ALLOWED_IN_LONG[version]) > 1_900

@@ -186,7 +186,7 @@ def test_without_an_audit_the_plain_kernel_is_used() -> None:
         plain.audit()
 
 
-@pytest.mark.parametrize("seed", [*range(302, 306), *range(362, 367)])
+@pytest.mark.parametrize("seed", [302, 303, *range(362, 365)])
 def test_the_audit_agrees_with_the_full_check_in_any_history(seed: int) -> None:
     """``Life`` asks for the audit after every message and for the full walk after every step."""
     life = Life(random.Random(seed), alone=True)

@@ -151,7 +151,7 @@ def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_q2_first_nodes_are_enough(sort: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan with predicates is that among all nodes, and looks at few of them where these are accepted."""
     places: list[list[str]] = []

@@ -410,7 +410,7 @@ def compare(seed: int) -> str:
     return outcome
 
 
-@pytest.mark.parametrize("start", range(0, 280, 70))
+@pytest.mark.parametrize("start", range(0, 140, 70))
 def test_5_9_the_core_decides_like_the_reference(start: int) -> None:
     seen = {compare(seed) for seed in range(start, start + 70)}
     assert len(seen) > 1  # it is not always the same that is compared

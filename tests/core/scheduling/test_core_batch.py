@@ -214,7 +214,7 @@ def lived(seed: int, batch: int, policy: str = "fair") -> dict[str, Any]:
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("seed", "policy"),
-    [(seed, "fair") for seed in range(8)]
+    [(seed, "fair") for seed in range(5)]
     + [(seed, policy) for policy in ("binpacking", "bestfit") for seed in range(2)]
     + [pytest.param(seed, "fair", marks=pytest.mark.slow) for seed in range(100, 106)],
 )

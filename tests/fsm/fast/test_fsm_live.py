@@ -550,7 +550,7 @@ class Side:
         return result, self.entity.state, list(self.heard), [each[:3] for each in self.seen]
 
 
-@pytest.mark.parametrize(("seed", "observed"), [(0, False), (1, True), (2, False), (3, True)])
+@pytest.mark.parametrize(("seed", "observed"), [(0, False), (1, True)])
 def test_a_machine_that_changes_does_what_the_library_does(seed: int, observed: bool) -> None:
     fast, stock = (Side(which, observed) for which in (False, True))
     random = Random(f"live {seed}")

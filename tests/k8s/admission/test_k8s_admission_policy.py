@@ -57,9 +57,7 @@ ASKED = [
     case
     for case in CASES
     if case.resource in ("pods", "deployments", "cronjobs")
-    or case.name.startswith(
-        ("k163_labelled_", "k163_a_claim_", "k163_jobs", "k163_replicasets", "k207", "k208")
-    )
+    or case.name.startswith(("k163_labelled_", "k163_a_claim_", "k163_jobs", "k163_replicasets"))
 ]
 
 

@@ -191,7 +191,7 @@ async def besieged(folder: Path) -> AsyncIterator[tuple[House, Callable[[], Awai
         yield place, is_served
 
 
-@pytest.mark.parametrize("seed", _seeds(4))
+@pytest.mark.parametrize("seed", _seeds(2))
 async def test_the_server_survives(seed: int, no_bugs: None, tmp_path: Path) -> None:
     before = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss
     async with besieged(tmp_path) as (place, is_served):
@@ -209,7 +209,7 @@ async def test_the_server_survives(seed: int, no_bugs: None, tmp_path: Path) -> 
     assert after - before < 300 * 1024  # KiB
 
 
-@pytest.mark.parametrize("seed", _seeds(3))
+@pytest.mark.parametrize("seed", _seeds(2))
 async def test_a_clients_clock_may_say_anything(seed: int, no_bugs: None) -> None:
     """Steps with any numbers, and requests with anything in them."""
     hostile = Hostile(seed, "rm-1")
