@@ -94,7 +94,7 @@ def built_twice(copy: Path, once: Once) -> Path:
         gone.touch()
         for name in ("before", "after"):
             (folder / name).mkdir()
-            build(folder / name, checkout, "--wheel")
+            build(folder / name, checkout, "--wheel", "--no-isolation")
             gone.unlink(missing_ok=True)
 
     return once("whole", make)

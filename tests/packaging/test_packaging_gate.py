@@ -28,6 +28,8 @@ def gate(tmp_path: Path) -> Gate:
     checkout = tmp_path / "checkout"
     shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
     stub(checkout / ".venv" / "bin", "tox", 'echo "tox $*"; exit ${REST_OF_THE_GATE:-0}')
+    stub(checkout / ".tox" / "tests" / "bin", "coverage", 'echo "coverage $*"; exit ${LINES_ARE:-0}')
+    stub(checkout / ".tox" / "tests" / "bin", "python", "echo py313-.*-newest")
     # Nothing is installed by a test.
     for name in ("dot", "apt-get", "sudo"):
         stub(tmp_path / "bin", name, f"echo {name} $*")
@@ -65,10 +67,23 @@ def test_the_readme_command_the_rest_and_the_closing_line_follow(gate: Gate, dat
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     measured = "pytest --fsm-coverage --fsm-coverage-min=100"
-    assert f"{measured}; 1 in {data}" in lines, "shared data is insisted on"
-    assert "tox run-parallel --parallel auto -m gate --skip-env ^tests$" in lines
-    assert lines.index("tests ran") < lines.index(lines[-2])
+    assert f"{measured}; 1 in {data}" in {each.removeprefix("coverage run -m ") for each in lines}
+    rest = "tox run-parallel --parallel auto -m gate --skip-env ^(tests|py313-.*-newest)$"
+    assert rest in lines, "the interpreter of the tests is not tried twice"
+    assert lines.index("tests ran") < lines.index(rest)
     assert lines[-1] == CLOSING
+
+
+@pytest.mark.parametrize("code", [0, 1], ids=["Python 3.12", "Python 3.11"])
+def test_lines_are_measured_where_that_costs_little(
+    gate: Gate, data: Path, tmp_path: Path, code: int
+) -> None:
+    stub(tmp_path / "bin", "python3", f"exit {code}")
+    told = 'echo "$QUADRIGA_RUN_TESTS by ${COVERAGE_CORE:-nothing}"'
+    done = gate(f"{told} && {PASSES}", PYENV_ROOT=str(tmp_path), LINES_ARE="2")
+    measured = "coverage run -m pytest --fsm-coverage --fsm-coverage-min=100 by sysmon" in done.stdout
+    assert measured == (code == 0)
+    assert done.returncode == (2 if measured else 0), "too few lines fail the gate"
 
 
 @pytest.mark.parametrize(
