@@ -28,7 +28,9 @@ def gate(tmp_path: Path) -> Gate:
     checkout = tmp_path / "checkout"
     shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
     stub(checkout / ".venv" / "bin", "tox", 'echo "tox $*"; exit ${REST_OF_THE_GATE:-0}')
-    stub(checkout / ".tox" / "tests" / "bin", "coverage", 'echo "coverage $*"; exit ${LINES_ARE:-0}')
+    stub(
+        checkout / ".tox" / "tests" / "bin", "coverage", 'echo "coverage $*"; exit ${LINES_ARE:-0}'
+    )
     stub(checkout / ".tox" / "tests" / "bin", "python", "echo py313-.*-newest")
     # Nothing is installed by a test.
     for name in ("dot", "apt-get", "sudo"):
@@ -81,7 +83,9 @@ def test_lines_are_measured_where_that_costs_little(
     stub(tmp_path / "bin", "python3", f"exit {code}")
     told = 'echo "$QUADRIGA_RUN_TESTS by ${COVERAGE_CORE:-nothing}"'
     done = gate(f"{told} && {PASSES}", PYENV_ROOT=str(tmp_path), LINES_ARE="2")
-    measured = "coverage run -m pytest --fsm-coverage --fsm-coverage-min=100 by sysmon" in done.stdout
+    measured = (
+        "coverage run -m pytest --fsm-coverage --fsm-coverage-min=100 by sysmon" in done.stdout
+    )
     assert measured == (code == 0)
     assert done.returncode == (2 if measured else 0), "too few lines fail the gate"
 

@@ -23,7 +23,10 @@ POINTS = 27
 #: a few that differ in what is under way: placeholders asked for, some in place, one given up and not
 #: confirmed, a member placed that nobody has started
 SOME = (4, 8, 13, 15)
-ALONE = [pytest.param((n,), marks=() if n in SOME else pytest.mark.slow) for n in (*SOME, *range(1, POINTS, 4))]
+ALONE = [
+    pytest.param((n,), marks=() if n in SOME else pytest.mark.slow)
+    for n in (*SOME, *range(1, POINTS, 4))
+]
 #: the same for the scheduler, which takes longer to start
 FEW = [pytest.param(n, marks=() if n == 13 else pytest.mark.slow) for n in (5, 13, 18, 26)]
 
