@@ -63,6 +63,7 @@ _PATIENCE: Final = 16
 _here: Final[defaultdict[int, list[int]]] = defaultdict(lambda: [0, 0])
 _GATHERING: Final = frozenset({"await_all"})
 _NOW: Final = (True,)
+_blank: Final = AsyncEventData.__new__
 _LEVELS: Final[dict[int, bool]] = getattr(_LOGGER, "_cache", {})
 
 
@@ -144,7 +145,8 @@ async def _call(own: Any, func: Any, data: Any) -> Any:
     if isinstance(func, str):
         func = resolved(func, data)
     found = func(data) if own["send_event"] else func(*data.args, **data.kwargs)
-    if found is not None and type(found) is not bool and isawaitable(found):
+    kind = type(found)
+    if kind is CoroutineType or (found is not None and kind is not bool and isawaitable(found)):
         found = await found
     return found
 
@@ -162,13 +164,15 @@ SETS: Final = FastMachine.__setattr__
 class _Known:
     """What is known of a trigger in a state, until the machine changes: every part does what the library's does."""
 
-    __slots__ = ("event", "machine", "marker", "now", "own", "quiet", "state", "value")
+    __slots__ = ("asked", "event", "machine", "marker", "now", "own", "quiet", "state", "value")
 
     def __init__(self, event: Any, machine: Any, marker: Marker, value: Any, about: Any) -> None:
         self.event, self.machine, self.own = event, machine, machine.__dict__
         self.marker, self.now = marker, marker.now
         self.value = value  # its id is a key
         self.state, _, choices = about
+        #: what callbacks of ``may_...`` are given as the trigger, as of the other machines' plans
+        self.asked = AsyncEvent(event.name, machine)
         own = self.own
         names = "_prepare_event _before_state_change _after_state_change _finalize_event _on_final".split()
         (each, _, origin, dest, _), *_ = choices
@@ -405,8 +409,9 @@ class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):  # type: ignore[misc]
             if not (own["_prepare_event"] or transition.prepare or transition.conditions):
                 return True
             if data is None:
-                asked = AsyncEvent(name=trigger, machine=self)
-                data = AsyncEventData(known.state, asked, self, model, args, kwargs)
+                data = _blank(AsyncEventData)
+                data.state, data.event, data.machine, data.model = known.state, known.asked, self, model
+                data.args, data.kwargs, data.error, data.result = args, kwargs, None, False
             data.transition = transition
             try:
                 if own["_prepare_event"]:

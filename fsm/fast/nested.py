@@ -138,7 +138,14 @@ class FastHierarchicalMachine(HierarchicalMachine):
             known = own["_known"]
             value = getattr(model, own["model_attribute"])
             plan = known.asked[trigger][value if type(value) is str else id(value)]
-            if not known.fits(self):
+            if (
+                own["_stack"]
+                or inside
+                or known.machine is not self
+                or known.separator != self.state_cls.separator
+                or levels[INFO]
+                or nested_levels[DEBUG]
+            ):
                 plan = None
         except (AttributeError, KeyError, TypeError):
             plan = None

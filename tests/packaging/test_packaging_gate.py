@@ -43,7 +43,8 @@ def gate(tmp_path: Path) -> Gate:
             f"```sh\nexit 99\n```\n<!-- run: the tests -->\n```sh\n{command}\n```\n```sh\nexit 98\n```\n",
             encoding="utf-8",
         )
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("QUADRIGA_")}
+        ours = ("QUADRIGA_", "COVERAGE_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         kept["QUADRIGA_CLUSTER"] = str(tmp_path / "control-plane")
         return subprocess.run(
             [checkout / ".ci" / "run"],
