@@ -88,13 +88,15 @@ async def _gather(made: list[Any]) -> Any:
     """Do what ``asyncio.gather`` does with coroutines, in the same turns of the event loop, but in none where nothing
     else is ready."""
     loop: Any = get_running_loop()
-    ready, here = getattr(loop, "_ready", None), _here[get_ident()]
+    # To call get_task_factory() takes longer than all the questions below.
+    ready, factory = getattr(loop, "_ready", None), getattr(loop, "_task_factory", _NOW)
+    here = _here[get_ident()]
     if (
         ready is None
         or (ready and len(made) > 1)  # others would see a difference if one fails and another waits
         or here[0] >= _DEEPEST
         or exception() is not None  # a task that began now would see it
-        or loop.get_task_factory() is not None
+        or factory is not None
         or not _CAN_BEGIN
     ):
         return await gather(*made)
@@ -410,7 +412,8 @@ class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):  # type: ignore[misc]
                 return True
             if data is None:
                 data = _blank(AsyncEventData)
-                data.state, data.event, data.machine, data.model = known.state, known.asked, self, model
+                data.state, data.event = known.state, known.asked
+                data.machine, data.model = self, model
                 data.args, data.kwargs, data.error, data.result = args, kwargs, None, False
             data.transition = transition
             try:
