@@ -68,6 +68,7 @@ class FaultProxy:
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._end: asyncio.Event
+        self._watches_go_on: asyncio.Event
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._session: aiohttp.ClientSession
         self._open: set[asyncio.Transport] = set()
@@ -87,6 +88,11 @@ class FaultProxy:
         made = Fault(method, path, kind, **more)  # type: ignore[arg-type]
         self.faults.append(made)
         return made
+
+    def hold_watches(self, held: bool) -> None:
+        """Let no watch get anything until it is called again with false."""
+        change = self._watches_go_on.clear if held else self._watches_go_on.set
+        self._loop.call_soon_threadsafe(change)
 
     def cut_all(self) -> None:
         """End all connections now."""
@@ -114,6 +120,8 @@ class FaultProxy:
 
     async def _serve(self) -> None:
         self._end = asyncio.Event()
+        self._watches_go_on = asyncio.Event()
+        self._watches_go_on.set()
         application = web.Application(client_max_size=64 * 1024 * 1024)
         application.router.add_route("*", "/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -173,7 +181,7 @@ class FaultProxy:
                         return self._cut(request)
                 if fault is not None:
                     return self._cut(request)
-                return await _pass_on(request, answer)
+                return await _pass_on(request, answer, self._watches_go_on)
         except (aiohttp.ClientError, OSError):
             return self._cut(request)
 
@@ -197,7 +205,9 @@ class FaultProxy:
         return web.Response(status=502)
 
 
-async def _pass_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _pass_on(
+    request: web.Request, answer: aiohttp.ClientResponse, watches_go_on: asyncio.Event
+) -> web.StreamResponse:
     headers = {
         k: v
         for k, v in answer.headers.items()
@@ -209,6 +219,7 @@ async def _pass_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.
     await stream.prepare(request)
     with contextlib.suppress(ConnectionError):
         async for chunk in answer.content.iter_any():
+            await watches_go_on.wait()
             await stream.write(chunk)
         await stream.write_eof()
     return stream

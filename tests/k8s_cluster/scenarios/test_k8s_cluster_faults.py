@@ -167,14 +167,22 @@ def test_t11_k106_somebody_else_has_bound_the_pod(
 def test_t11_k106_a_second_try_finds_that_the_first_one_has_bound_the_pod(
     cluster: Cluster, proxy: FaultProxy, start: Callable[..., Running]
 ) -> None:
-    """The answer is lost, the watch hangs, and the pod cannot be read: the next try gets a 409."""
+    """The answer is lost, the watches are silent, and the pod cannot be read at first."""
     cluster.kubelet(count=2)
     ours = start(proxy.url)
     name = f"/api/v1/namespaces/{cluster.namespace}/pods/one"
     lost = proxy.fault("POST", BINDING, "lost")
     unread = proxy.fault("GET", name, "cut")
+
+    def hold_watches(seen: Seen, when: str) -> None:
+        if when == "before" and seen.path.endswith("/binding") and not lost.happened:
+            proxy.hold_watches(True)
+
+    proxy.on_write = hold_watches
     cluster.create(pod("one", "app"))
     cluster.until(lambda found: len(in_phase(found)) == 1)
+    ours.until(lambda: unread.happened, "it reads the pod")
+    proxy.hold_watches(False)
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
     ours.wait_as_listed(cluster.admin)
     assert (lost.happened, unread.happened) == (1, 1)

@@ -69,7 +69,7 @@ def of_spark(programs: RealPrograms) -> dict[str, str]:
     """Variables of the environment."""
     python = {"PYSPARK_PYTHON": str(programs.python), "SPARK_LOCAL_IP": "127.0.0.1"}
     # Half of a short run's processor time would be the second compiler's.
-    java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    java = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
     return {"SPARK_HOME": str(programs.spark), **python, **java}
 
 
