@@ -63,7 +63,6 @@ _PATIENCE: Final = 16
 _here: Final[defaultdict[int, list[int]]] = defaultdict(lambda: [0, 0])
 _GATHERING: Final = frozenset({"await_all"})
 _NOW: Final = (True,)
-_blank: Final = AsyncEventData.__new__
 _LEVELS: Final[dict[int, bool]] = getattr(_LOGGER, "_cache", {})
 
 
@@ -411,10 +410,9 @@ class FastAsyncMachine(_Calls, AsyncMachine, FastMachine):  # type: ignore[misc]
             if not (own["_prepare_event"] or transition.prepare or transition.conditions):
                 return True
             if data is None:
-                data = _blank(AsyncEventData)
-                data.state, data.event = known.state, known.asked
-                data.machine, data.model = self, model
-                data.args, data.kwargs, data.error, data.result = args, kwargs, None, False
+                data = event_data(
+                    known.state, known.asked, self, model, args, kwargs, None, AsyncEventData
+                )
             data.transition = transition
             try:
                 if own["_prepare_event"]:

@@ -107,10 +107,17 @@ def noisy() -> bool:
 
 
 def event_data(
-    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+    state: Any,
+    event: Any,
+    machine: Any,
+    model: Any,
+    args: Any,
+    kwargs: Any,
+    transition: Any = None,
+    kind: type[EventData] = EventData,
 ) -> EventData:
-    """Return what ``EventData()`` creates, in half of the time."""
-    data = _blank(EventData)
+    """Return what ``EventData()``, or another class of its kind, creates, in half of the time."""
+    data = _blank(kind)
     data.state = state
     data.event = event
     data.machine = machine
@@ -124,9 +131,16 @@ def event_data(
 
 
 def _constructed(
-    state: Any, event: Any, machine: Any, model: Any, args: Any, kwargs: Any, transition: Any = None
+    state: Any,
+    event: Any,
+    machine: Any,
+    model: Any,
+    args: Any,
+    kwargs: Any,
+    transition: Any = None,
+    kind: type[EventData] = EventData,
 ) -> EventData:
-    data = EventData(state, event, machine, model, args, kwargs)
+    data = kind(state, event, machine, model, args, kwargs)
     data.transition = transition
     return data
 

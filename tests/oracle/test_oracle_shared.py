@@ -139,8 +139,8 @@ ALLOWED = {
     },
     V18: {"X31": 4, "X28": 3, "R6": 1},
 }
-#: and of the long ones
-ALLOWED_IN_LONG = {V15: {"X15": 92, "X31": 6}, V18: {"X31": 6}}
+#: and of every second long one
+ALLOWED_IN_LONG = {V15: {"X15": 43, "X31": 2}, V18: {"X31": 2}}
 
 
 def altered(among: Iterable[Scenario], version: str, allowed: Mapping[str, int]) -> int:
@@ -163,4 +163,4 @@ def test_x15_x31_every_altered_message_is_noticed(recordings: list[Scenario], ve
 @pytest.mark.parametrize("version", [V15, V18])
 def test_x15_x31_altered_messages_are_noticed(recordings: list[Scenario], version: str) -> None:
     long = [each for each in recordings if len(each.steps) > SHORT][::2]
-    assert altered(long, version, ALLOWED_IN_LONG[version]) > 1_900
+    assert altered(long, version, ALLOWED_IN_LONG[version]) > 2_000

@@ -25,7 +25,7 @@ POINTS = 27
 SOME = (4, 8, 13, 15)
 ALONE = [
     pytest.param((n,), marks=() if n in SOME else pytest.mark.slow)
-    for n in (*SOME, *range(1, POINTS, 4))
+    for n in sorted({*SOME, *range(1, POINTS, 4)})
 ]
 #: the same for the scheduler, which takes longer to start
 FEW = [pytest.param(n, marks=() if n == 13 else pytest.mark.slow) for n in (5, 13, 18, 26)]
